@@ -1,0 +1,41 @@
+export type {
+  Answer,
+  CallContext,
+  ErrorVerdict,
+  EventRequest,
+  FindRequest,
+  LogPage,
+  Question,
+  ReadRequest,
+  RunFailure,
+  RunLink,
+  RunOutput,
+  RunProgress,
+  RunRef,
+  RunState,
+  RunStatus,
+  StartedRun,
+  StartRequest,
+  WorkflowAdapter,
+} from "./adapter.js";
+export {
+  EngineError,
+  isEngineError,
+  isWorkflowError,
+  WorkflowError,
+  type WorkflowErrorCode,
+  type WorkflowErrorOptions,
+} from "./errors.js";
+export { canonicalJson, isJsonObject, type Json, type JsonObject } from "./json.js";
+export {
+  type Generation,
+  isTerminal,
+  mayBecome,
+  type QuestionState,
+  type StartPhase,
+  type StoredQuestion,
+  type Task,
+  type TaskMethod,
+  type TaskOutcome,
+  type TaskStatus,
+} from "./task.js";
