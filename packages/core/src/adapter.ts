@@ -99,7 +99,8 @@ export interface RunState {
   readonly failure?: RunFailure;
   /**
    * Which attempt of the run this state is about, for engines that revive a finished run under the same id
-   * (a redrive, a re-run). Core pins the first one it hears and ignores states of later ones.
+   * (a redrive, a re-run). Core stores the first one it hears and hands it back in `ReadRequest.attempt`; read that
+   * attempt where the engine still can. A task that has ended never changes, whatever a later attempt does.
    */
   readonly attempt?: number;
   readonly url?: string;
@@ -229,6 +230,9 @@ export interface WorkflowAdapter {
    */
   readonly appearsWithinMs?: number;
 
+  /** Where a human can look for a run whose start left no trace here: a console page. Shown with "start outcome unknown". */
+  readonly consoleUrl?: string;
+
   /** Starts one run. Throws what the SDK throws. */
   start(request: StartRequest): Promise<StartedRun>;
 
@@ -239,7 +243,7 @@ export interface WorkflowAdapter {
    * Asks the engine to stop the run. Resolving means that the engine took the request, not that the run
    * has ended: the next reads tell. Called again until then, so it must be repeatable.
    */
-  stop?(ref: RunRef, request: CallContext): Promise<void>;
+  stop?(ref: RunRef, request: StopRequest): Promise<void>;
 
   /**
    * The run that an earlier `start` with this key made, or `undefined` when there is surely none.
@@ -264,6 +268,14 @@ export interface WorkflowAdapter {
 
   /** Releases what the adapter opened (clients, sockets). Runs go on. */
   close?(): Promise<void>;
+}
+
+/** A request to stop one run. */
+export interface StopRequest extends CallContext {
+  /** How many stops were sent before this one: 0 for the first. */
+  readonly stopsSent: number;
+  /** Milliseconds since the client asked for it, e.g. to use force after a while. */
+  readonly requestedAgoMs: number;
 }
 
 /** A search for the run of an interrupted start. */

@@ -16,8 +16,10 @@ export type {
   RunStatus,
   StartedRun,
   StartRequest,
+  StopRequest,
   WorkflowAdapter,
 } from "./adapter.js";
+export { createTaskEngine, TaskEngine, type TaskEngineOptions, type TaskView } from "./engine.js";
 export {
   EngineError,
   isEngineError,
@@ -27,6 +29,22 @@ export {
   type WorkflowErrorOptions,
 } from "./errors.js";
 export { canonicalJson, isJsonObject, type Json, type JsonObject } from "./json.js";
+export type { Limits } from "./limits.js";
+export type { CreateCall, Retention } from "./new-task.js";
+export type { Logger } from "./observe.js";
+export { LOCAL_OWNER, type Owner, type Principal, principalOwner } from "./owner.js";
+export { renderResult } from "./result.js";
+export type { ObjectSchema } from "./schema.js";
+export { type AttachOptions, attach } from "./server/attach.js";
+export type { Caller, OwnerResolver } from "./server/connection.js";
+export { type HttpServer, type ServeHttpOptions, serveHttp } from "./server/serve-http.js";
+export {
+  type ServerInfo,
+  type ServeStdioOptions,
+  type StdioServer,
+  serveStdio,
+} from "./server/serve-stdio.js";
+export type { TaskStore } from "./store/task-store.js";
 export {
   type Generation,
   isTerminal,
@@ -39,3 +57,12 @@ export {
   type TaskOutcome,
   type TaskStatus,
 } from "./task.js";
+export type { Timing } from "./timing.js";
+export {
+  type BeforeVerdict,
+  type CompletedRun,
+  defineWorkflow,
+  type Workflow,
+  type WorkflowKind,
+  type WorkflowOptions,
+} from "./workflow.js";

@@ -1,4 +1,5 @@
 import type { Answer, RunProgress } from "./adapter.js";
+import type { WorkflowErrorCode } from "./errors.js";
 import type { Json, JsonObject } from "./json.js";
 
 /** The canonical statuses: the founding document's seven (SEP-1686, 4.3). */
@@ -41,18 +42,23 @@ export function mayBecome(from: TaskStatus, to: TaskStatus): boolean {
 export type TaskOutcome =
   /** What the original request would have answered, e.g. a `CallToolResult`. */
   | { readonly kind: "result"; readonly result: JsonObject }
-  /** The JSON-RPC error that the original request would have answered. */
+  /** Why the call could not be carried out, or that its outcome is lost. `wire/` makes a JSON-RPC error of it. */
   | {
       readonly kind: "error";
-      readonly error: { readonly code: number; readonly message: string; readonly data?: Json };
+      readonly error: {
+        readonly code: WorkflowErrorCode;
+        readonly message: string;
+        readonly data?: JsonObject;
+      };
     }
   | { readonly kind: "cancelled" };
 
 /**
- * How far the start of the run is. `owed`: never tried. `attempted`: written before the engine is called, so after a
+ * How far the start of the run is. `held`: waits for answers to questions that come before the work. `owed`: never
+ * tried, or surely not begun. `attempted`: written before the engine is called, so after a
  * crash it may or may not have happened. `bound`: the run is known. `none`: there will be no run.
  */
-export type StartPhase = "owed" | "attempted" | "bound" | "none";
+export type StartPhase = "held" | "owed" | "attempted" | "bound" | "none";
 
 /** One row of the mapping table: the MCP task and the native run. Times are epoch milliseconds. */
 export interface Task {

@@ -20,7 +20,6 @@ export type TaskPatch = Partial<
     | "workflow"
     | "engine"
     | "request"
-    | "input"
     | "idempotencyKey"
     | "requestHash"
     | "startKey"

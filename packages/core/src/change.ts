@@ -1,0 +1,40 @@
+/** Changes of a row under its optimistic lock. */
+import { isWorkflowError, WorkflowError } from "./errors.js";
+import type { QuestionChanges, TaskEvent, TaskPatch, TaskStore } from "./store/task-store.js";
+import type { Task } from "./task.js";
+
+/** What is to change. */
+export interface TaskChange {
+  readonly patch: TaskPatch;
+  readonly questions?: QuestionChanges;
+  readonly events: readonly TaskEvent[];
+}
+
+/**
+ * Computes a change from the freshest row and writes it; again from a fresher row if somebody wrote in between.
+ * @param compute gives `undefined` when there is nothing to change
+ * @throws WorkflowError `task_not_found` if the row is gone, `stale_version` if it never holds still
+ */
+export async function changeTask(
+  store: TaskStore,
+  task: Task,
+  compute: (fresh: Task) => TaskChange | undefined | Promise<TaskChange | undefined>,
+): Promise<Task> {
+  let fresh = task;
+  for (let tries = 0; tries < 20; tries++) {
+    const change = await compute(fresh);
+    if (change === undefined) return fresh;
+    const { patch, ...rest } = change;
+    try {
+      return await store.update(fresh, patch, { ...rest, now: Date.now() });
+    } catch (error) {
+      if (!isWorkflowError(error) || error.code !== "stale_version") throw error;
+      const current = await store.get(fresh.owner, fresh.taskId);
+      if (current === undefined) throw new WorkflowError("task_not_found", "Task not found");
+      fresh = current;
+    }
+  }
+  throw new WorkflowError("stale_version", "The task changes too fast to be written; try again", {
+    retryable: true,
+  });
+}

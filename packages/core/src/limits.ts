@@ -1,0 +1,107 @@
+/** Rates and concurrency per owner (SEP-1686, 8.1 and 8.2). Rates are counted per process. */
+import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
+import { WorkflowError } from "./errors.js";
+import { counters } from "./observe.js";
+import type { Owner } from "./owner.js";
+import type { TaskStore } from "./store/task-store.js";
+
+/** What an owner may do. Rates are requests per minute. */
+export interface Limits {
+  /** @default 120 */
+  readonly createPerMinute: number;
+  /** `tasks/get`, status companions, subscriptions. @default 6000 */
+  readonly getPerMinute: number;
+  /** `tasks/result`, `tasks/update`, `tasks/cancel`, `tasks/delete`. @default 1200 */
+  readonly resultPerMinute: number;
+  /** @default 300 */
+  readonly listPerMinute: number;
+  /** Tasks that run, or whose stop is still owed to the engine. @default 100 */
+  readonly concurrentTasks: number;
+  /** Requests of one connection that may wait inline or block at the same time. @default 1000 */
+  readonly blockedRequests: number;
+}
+
+export const DEFAULT_LIMITS: Limits = {
+  createPerMinute: 120,
+  getPerMinute: 6_000,
+  resultPerMinute: 1_200,
+  listPerMinute: 300,
+  concurrentTasks: 100,
+  blockedRequests: 1_000,
+};
+
+/** The operations that have a rate. */
+export type LimitedOperation = "create" | "get" | "result" | "list";
+
+/** Counts and refuses. */
+export class Limiter {
+  private readonly rates: Readonly<Record<LimitedOperation, RateLimiterMemory>>;
+  private readonly blocked = new Map<string, number>();
+
+  constructor(
+    private readonly limits: Limits,
+    private readonly store: TaskStore,
+  ) {
+    const perMinute = (points: number) => new RateLimiterMemory({ points, duration: 60 });
+    this.rates = {
+      create: perMinute(limits.createPerMinute),
+      get: perMinute(limits.getPerMinute),
+      result: perMinute(limits.resultPerMinute),
+      list: perMinute(limits.listPerMinute),
+    };
+  }
+
+  /** @throws WorkflowError `limit_exceeded` with `retryAfterMs` */
+  async take(owner: Owner, operation: LimitedOperation): Promise<void> {
+    try {
+      await this.rates[operation].consume(owner.limitKey);
+    } catch (refusal) {
+      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      const retryAfterMs = Math.max(1, refusal.msBeforeNext);
+      counters.limitHits.add(1, { limit: operation });
+      throw new WorkflowError(
+        "limit_exceeded",
+        `Rate limit reached: at most ${this.limits[`${operation}PerMinute`]} ${operation} requests a minute. ` +
+          `Try again in ${Math.ceil(retryAfterMs / 1000)} s.`,
+        { retryable: true, retryAfterMs, data: { limit: `${operation}PerMinute`, retryAfterMs } },
+      );
+    }
+  }
+
+  /** @throws WorkflowError `limit_exceeded` when the owner has as many tasks running as it may. */
+  async admit(owner: Owner): Promise<void> {
+    if ((await this.store.countActive(owner.id)) < this.limits.concurrentTasks) return;
+    counters.limitHits.add(1, { limit: "concurrentTasks" });
+    throw new WorkflowError(
+      "limit_exceeded",
+      `Too many tasks at once: at most ${this.limits.concurrentTasks} may run (a cancelled one counts until its engine ` +
+        `has stopped it). Wait for one to end, or cancel one.`,
+      { retryable: true, data: { limit: "concurrentTasks" } },
+    );
+  }
+
+  /** Holds a place for a request that blocks. @returns a function that gives it back. @throws `limit_exceeded` */
+  block(owner: Owner): () => void {
+    const held = this.blocked.get(owner.limitKey) ?? 0;
+    if (held >= this.limits.blockedRequests) {
+      counters.limitHits.add(1, { limit: "blockedRequests" });
+      throw new WorkflowError(
+        "limit_exceeded",
+        `Too many waiting requests: at most ${this.limits.blockedRequests}.`,
+        {
+          retryable: true,
+          data: { limit: "blockedRequests" },
+        },
+      );
+    }
+    this.blocked.set(owner.limitKey, held + 1);
+    let given = false;
+    return () => {
+      if (given) return;
+      given = true;
+      const left = (this.blocked.get(owner.limitKey) ?? 1) - 1;
+      if (left === 0) this.blocked.delete(owner.limitKey);
+      else this.blocked.set(owner.limitKey, left);
+    };
+  }
+}

@@ -1,0 +1,63 @@
+/** What operators see: log lines, metrics, traces. Never arguments, results or secrets. */
+import { createHash } from "node:crypto";
+import { metrics, type Span, SpanStatusCode, trace } from "@opentelemetry/api";
+
+/** A pino-shaped logger. Taskferry's own default writes to stderr: stdout belongs to the protocol on stdio. */
+export interface Logger {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** A logger that says nothing. */
+export const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Ids of tasks and owners are data from strangers: log lines carry this instead. 12 hex characters. */
+export function idForLog(id: string): string {
+  return createHash("sha256").update(id).digest("hex").slice(0, 12);
+}
+
+const meter = metrics.getMeter("taskferry");
+
+/** Counters and histograms, through the OpenTelemetry API: free of cost until the host installs an SDK. */
+export const counters = {
+  created: meter.createCounter("taskferry.tasks.created", { description: "Tasks created" }),
+  ended: meter.createCounter("taskferry.tasks.ended", {
+    description: "Tasks that reached a terminal status",
+  }),
+  nativeCalls: meter.createCounter("taskferry.native.calls", {
+    description: "Calls to engines, by operation and verdict",
+  }),
+  coalescedPolls: meter.createCounter("taskferry.polls.coalesced", {
+    description: "Polls answered from the row",
+  }),
+  limitHits: meter.createCounter("taskferry.limits.hits", { description: "Requests refused by a limit" }),
+  failedLookups: meter.createCounter("taskferry.lookups.failed", {
+    description: "Look-ups of tasks that are not there",
+  }),
+  startLatency: meter.createHistogram("taskferry.start.latency", {
+    unit: "ms",
+    description: "Row written to run bound",
+  }),
+} as const;
+
+const tracer = trace.getTracer("taskferry");
+
+/** Runs `work` in a span; an error is recorded by its name, since messages may quote what clients sent. */
+export async function traced<T>(
+  name: string,
+  attributes: Record<string, string | number | boolean>,
+  work: (span: Span) => Promise<T>,
+): Promise<T> {
+  return tracer.startActiveSpan(name, { attributes }, async (span) => {
+    try {
+      return await work(span);
+    } catch (error) {
+      span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : "Error" });
+      throw error;
+    } finally {
+      span.end();
+    }
+  });
+}

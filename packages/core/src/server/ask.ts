@@ -1,0 +1,118 @@
+/**
+ * Questions on calls that are held open (2025 era): one live `elicitation/create` per question, across sessions and
+ * processes, asked again on the next open call when a client went away without answering.
+ */
+import type { ServerContext } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import type { Question } from "../adapter.js";
+import type { TaskEngine, TaskView } from "../engine.js";
+import type { JsonObject } from "../json.js";
+import type { Owner } from "../owner.js";
+import { asOpen } from "../questions.js";
+import type { StoredQuestion } from "../task.js";
+import { withRelatedTask } from "../wire/codec.js";
+import { canAsk, encodeQuestion, openQuestions } from "../wire/input.js";
+import type { Connection } from "./connection.js";
+
+/** Humans take hours; timers hold at most 24 days. */
+const ASK_TIMEOUT_MS = 7 * 24 * 3_600_000;
+const LEASE_MS = 30_000;
+/** A client that keeps answering what does not fit is not asked for ever. */
+const TRIES = 3;
+
+const anyObject = z.looseObject({});
+
+export interface Asker {
+  /** Looks at a task's open questions: asks new ones, calls back those that were answered elsewhere. */
+  look(view: TaskView): void;
+  /** Ends all live questions; they stay open. */
+  end(): void;
+}
+
+/** Asks a task's questions on this call for as long as it is open. */
+export function askOnOpenCall(
+  connection: Connection,
+  ctx: ServerContext,
+  engine: TaskEngine,
+  owner: Owner,
+  generation: "draft" | "2025-11-25",
+): Asker {
+  const live = new Map<string, AbortController>();
+  const tries = new Map<string, number>();
+  const capabilities = connection.capabilities(ctx);
+  const holder = `${connection.id}:${JSON.stringify(ctx.mcpReq.id)}`;
+  let ended = false;
+
+  const ask = async (view: TaskView, question: StoredQuestion, withdrawn: AbortController) => {
+    const { taskId } = view.task;
+    if (!(await engine.leaseQuestion(owner, taskId, question.key, holder, LEASE_MS))) return;
+    const renewal = setInterval(() => {
+      engine.leaseQuestion(owner, taskId, question.key, holder, LEASE_MS).catch(() => {});
+    }, LEASE_MS / 3);
+    renewal.unref();
+    try {
+      const request = encodeQuestion(question);
+      const params = withRelatedTask(generation, taskId, request.params);
+      const answer = await send(ctx, { method: request.method, params }, withdrawn.signal);
+      await engine.answer(owner, taskId, { [question.key]: answer });
+    } finally {
+      clearInterval(renewal);
+      await engine.releaseQuestion(owner, taskId, question.key, holder).catch(() => {});
+    }
+  };
+
+  const look = (view: TaskView) => {
+    if (ended || !connection.canAskLive(ctx)) return;
+    const open = openQuestions(view.questions).filter((question) => canAsk(capabilities, question));
+    const keys = new Set(open.map((question) => question.key));
+    for (const [key, withdrawn] of live) if (!keys.has(key)) withdrawn.abort("answered elsewhere");
+    for (const question of open) {
+      const tried = tries.get(question.key) ?? 0;
+      if (live.has(question.key) || tried >= TRIES) continue;
+      const withdrawn = new AbortController();
+      live.set(question.key, withdrawn);
+      tries.set(question.key, tried + 1);
+      ask(view, question, withdrawn)
+        // A client that went away, an answer that does not fit: the question stays open in its row.
+        .catch(() => {})
+        .finally(() => live.delete(question.key));
+    }
+  };
+
+  return {
+    look,
+    end() {
+      ended = true;
+      for (const withdrawn of live.values()) withdrawn.abort("the call has ended");
+    },
+  };
+}
+
+/** Asks questions that come before the work on the open call. @returns `undefined` if the client cannot be asked them */
+export async function askBefore(
+  connection: Connection,
+  ctx: ServerContext,
+  questions: readonly Question[],
+): Promise<JsonObject | undefined> {
+  const capabilities = connection.capabilities(ctx);
+  const asked = questions.map(asOpen);
+  if (!connection.canAskLive(ctx) || !asked.every((question) => canAsk(capabilities, question)))
+    return undefined;
+  const answers: [string, JsonObject][] = [];
+  for (const question of asked) {
+    answers.push([question.key, await send(ctx, encodeQuestion(question), ctx.mcpReq.signal)]);
+  }
+  return Object.fromEntries(answers);
+}
+
+async function send(
+  ctx: ServerContext,
+  request: { readonly method: string; readonly params: JsonObject },
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const answer = await ctx.mcpReq.send(request, anyObject, {
+    signal: AbortSignal.any([signal, ctx.mcpReq.signal]),
+    timeout: ASK_TIMEOUT_MS,
+  });
+  return answer as JsonObject;
+}

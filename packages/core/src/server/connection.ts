@@ -1,0 +1,64 @@
+/** What the binding knows about the client at the other end of one SDK server instance. */
+import { randomUUID } from "node:crypto";
+import type { McpRequestContext, ServerContext } from "@modelcontextprotocol/server";
+import { isJsonObject, type JsonObject } from "../json.js";
+import type { Owner } from "../owner.js";
+import type { Generation } from "../task.js";
+import { CLIENT_CAPABILITIES } from "../wire/codec.js";
+import type { SdkServer } from "./sdk-seam.js";
+
+/** Tells whose tasks a request may see. */
+export type OwnerResolver = (caller: Caller) => Owner;
+
+/** What is known of who sends a request. */
+export interface Caller {
+  readonly authInfo?: NonNullable<ServerContext["http"]>["authInfo"];
+  readonly sessionId?: string;
+  /** Absent on stdio. */
+  readonly request?: Request;
+}
+
+/** One SDK server instance and its client: a stdio process, an HTTP session, or a single stateless HTTP request. */
+export class Connection {
+  readonly id = randomUUID();
+  /** The 2025-era generation this client has shown itself to speak. */
+  spoken: Exclude<Generation, "2026-07-28"> | undefined;
+  readonly closed = new AbortController();
+
+  constructor(
+    readonly server: SdkServer,
+    private readonly context: McpRequestContext | undefined,
+    private readonly resolveOwner: OwnerResolver,
+  ) {}
+
+  get isModern(): boolean {
+    if (this.context !== undefined) return this.context.era === "modern";
+    return (this.server.getNegotiatedProtocolVersion() ?? "") >= "2026-07-28";
+  }
+
+  /** Whether the server can send requests of its own while a request is open: the 2025 era, on stdio or in a session. */
+  canAskLive(ctx: ServerContext): boolean {
+    return !this.isModern && (ctx.http === undefined || ctx.sessionId !== undefined);
+  }
+
+  owner(ctx: ServerContext): Owner {
+    return this.ownerOf(ctx.http?.authInfo, ctx.sessionId, ctx.http?.req);
+  }
+
+  ownerOf(authInfo: Caller["authInfo"], sessionId?: string, request = this.context?.requestInfo): Owner {
+    const auth = authInfo ?? this.context?.authInfo;
+    return this.resolveOwner({
+      ...(auth !== undefined && { authInfo: auth }),
+      ...(sessionId !== undefined && { sessionId }),
+      ...(request !== undefined && { request }),
+    });
+  }
+
+  /** What the client says it can do: in this request (2026-07-28), or since `initialize`. */
+  capabilities(ctx: ServerContext): JsonObject | undefined {
+    const declared = this.isModern
+      ? (ctx.mcpReq.envelope as JsonObject | undefined)?.[CLIENT_CAPABILITIES]
+      : this.server.getClientCapabilities();
+    return isJsonObject(declared) ? declared : undefined;
+  }
+}

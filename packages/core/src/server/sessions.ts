@@ -1,0 +1,155 @@
+/** 2025-era HTTP sessions: one SDK server per session, bound to the owner that opened it. */
+import { randomUUID } from "node:crypto";
+import {
+  type AuthInfo,
+  type McpServer,
+  WebStandardStreamableHTTPServerTransport,
+} from "@modelcontextprotocol/server";
+
+export interface SessionOptions {
+  /** How many sessions may be open. @default 1000 */
+  readonly max: number;
+  /** How long a session without requests is kept, in milliseconds. @default 1800000 */
+  readonly idleMs: number;
+}
+
+interface Session {
+  readonly transport: WebStandardStreamableHTTPServerTransport;
+  readonly server: McpServer;
+  /** Who opened it: a session id alone must not open another principal's session. */
+  readonly principal: string;
+  usedAt: number;
+  openRequests: number;
+}
+
+/** The open sessions of one server. */
+export class Sessions {
+  private readonly sessions = new Map<string, Session>();
+  private readonly sweeper: NodeJS.Timeout;
+
+  constructor(private readonly options: SessionOptions) {
+    this.sweeper = setInterval(() => this.closeIdle(), Math.min(60_000, options.idleMs));
+    this.sweeper.unref();
+  }
+
+  get size(): number {
+    return this.sessions.size;
+  }
+
+  /** Opens a session for an `initialize` request and answers it. */
+  async open(
+    request: Request,
+    makeServer: () => Promise<McpServer>,
+    principal: string,
+    options: { readonly authInfo?: AuthInfo; readonly parsedBody: unknown },
+  ): Promise<Response> {
+    if (this.sessions.size >= this.options.max) this.closeIdlest();
+    if (this.sessions.size >= this.options.max) {
+      return errorResponse(
+        503,
+        -32_000,
+        `Too many sessions: at most ${this.options.max} may be open. Try again later.`,
+      );
+    }
+    const server = await makeServer();
+    const transport: WebStandardStreamableHTTPServerTransport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: () => randomUUID(),
+      onsessioninitialized: (id) => {
+        this.sessions.set(id, { transport, server, principal, usedAt: Date.now(), openRequests: 0 });
+      },
+      onsessionclosed: (id) => {
+        this.sessions.delete(id);
+      },
+    });
+    await server.connect(transport);
+    return transport.handleRequest(request, options);
+  }
+
+  /** Serves a request of an open session; one that is not there, or another principal's, is not found. */
+  async serve(
+    id: string,
+    request: Request,
+    principal: string,
+    options: { readonly authInfo?: AuthInfo; readonly parsedBody?: unknown },
+  ): Promise<Response> {
+    const session = this.sessions.get(id);
+    if (session === undefined || session.principal !== principal) {
+      return errorResponse(404, -32_001, "Session not found: open a new one with initialize");
+    }
+    session.usedAt = Date.now();
+    session.openRequests += 1;
+    const done = () => {
+      session.openRequests -= 1;
+      session.usedAt = Date.now();
+    };
+    const response = await session.transport.handleRequest(request, options);
+    return whenDelivered(response, done);
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.sweeper);
+    const open = [...this.sessions.values()];
+    this.sessions.clear();
+    await Promise.all(open.map(({ server }) => server.close().catch(() => {})));
+  }
+
+  private closeIdle(): void {
+    const before = Date.now() - this.options.idleMs;
+    for (const [id, session] of this.sessions) {
+      if (session.openRequests === 0 && session.usedAt < before) this.drop(id, session);
+    }
+  }
+
+  private closeIdlest(): void {
+    const idle = [...this.sessions].filter(([, session]) => session.openRequests === 0);
+    const idlest = idle.sort(([, a], [, b]) => a.usedAt - b.usedAt)[0];
+    if (idlest !== undefined && Date.now() - idlest[1].usedAt > 60_000) this.drop(...idlest);
+  }
+
+  private drop(id: string, session: Session): void {
+    this.sessions.delete(id);
+    void session.server.close().catch(() => {});
+  }
+}
+
+/** A JSON-RPC error that belongs to no request, as an HTTP answer. */
+export function errorResponse(status: number, code: number, message: string): Response {
+  return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
+}
+
+/** Calls back when a response's body has been delivered or given up. */
+function whenDelivered(response: Response, done: () => void): Response {
+  if (response.body === null) {
+    done();
+    return response;
+  }
+  const reader = response.body.getReader();
+  let finished = false;
+  const finish = () => {
+    if (finished) return;
+    finished = true;
+    done();
+  };
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      try {
+        const { done: ended, value } = await reader.read();
+        if (!ended) return controller.enqueue(value);
+        finish();
+        controller.close();
+      } catch (error) {
+        finish();
+        controller.error(error);
+      }
+    },
+    cancel(reason) {
+      finish();
+      return reader.cancel(reason);
+    },
+  });
+  return new Response(body, {
+    status: response.status,
+    statusText: response.statusText,
+    headers: response.headers,
+  });
+}
