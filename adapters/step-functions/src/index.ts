@@ -1,1 +1,10 @@
-export {};
+export type { ActivityOptions } from "./activity.js";
+export { type AdoptOptions, adoptExecutions } from "./adopt.js";
+export type { ConnectionOptions, SfnClient } from "./client.js";
+export { type DiscoveredStateMachine, type DiscoverOptions, discoverStateMachines } from "./discover.js";
+export { explainSfn } from "./errors.js";
+export type { ExecutionOptions, ExecutionRef } from "./execution.js";
+export type { PushOptions } from "./push.js";
+export type { QuestionOptions } from "./question.js";
+export { RUN_STATUS } from "./status.js";
+export { type StepFunctionsOptions, stepFunctions } from "./step-functions.js";
