@@ -176,11 +176,9 @@ async function withQuestions(
   }
 }
 
-function hasEnded(execution: Execution): boolean {
-  const { known, status } = executionStatus(execution.state);
-  return (
-    known !== undefined && (status === "completed" || status === "cancelled")
-  );
+function hasEnded({ state }: Execution): boolean {
+  const { status } = executionStatus(state);
+  return status === "completed" || status === "cancelled";
 }
 
 function lazyVerifier(push: PushOptions | undefined): () => Promise<IdTokenVerifier> {

@@ -1,7 +1,7 @@
 import { EngineError, type EventRequest, isJsonObject, type JsonObject } from "@taskferry/core";
 import type { LoginTicket } from "google-auth-library";
 import { parseJson } from "./execution.js";
-import { executionId, executionResource, type WorkflowName } from "./names.js";
+import { decodePart, executionId, executionResource, type WorkflowName } from "./names.js";
 
 /** What a push subscription must prove. */
 export interface PushOptions {
@@ -79,7 +79,7 @@ function logEntry({ data }: JsonObject): JsonObject | undefined {
 function executionOf({ logName, resource, labels }: JsonObject, workflow: WorkflowName): string | undefined {
   if (typeof logName !== "string" || !isJsonObject(resource) || !isJsonObject(labels)) return undefined;
   // The log's id is URL-encoded in its name.
-  if (!decode(logName).endsWith(`/logs/${EXECUTIONS_LOG}`)) return undefined;
+  if (!decodePart(logName).endsWith(`/logs/${EXECUTIONS_LOG}`)) return undefined;
   const of = isJsonObject(resource["labels"]) ? resource["labels"] : {};
   const isOurs =
     of["workflow_id"] === workflow.workflow &&
@@ -87,12 +87,4 @@ function executionOf({ logName, resource, labels }: JsonObject, workflow: Workfl
     of["project_id"] === workflow.project;
   const id = labels["workflows.googleapis.com/execution_id"];
   return isOurs && typeof id === "string" ? executionId(id) : undefined;
-}
-
-function decode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

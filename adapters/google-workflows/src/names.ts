@@ -46,3 +46,12 @@ export function consolePage({ project, location, workflow }: WorkflowName, execu
   const path = `${encodeURIComponent(location)}/${encodeURIComponent(workflow)}/${page}`;
   return `https://console.cloud.google.com/workflows/workflow/${path}?project=${encodeURIComponent(project)}`;
 }
+
+/** Undoes percent-encoding; text that is not encoded properly stays as it is. */
+export function decodePart(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -3,6 +3,7 @@ import { EngineError, isJsonObject } from "@taskferry/core";
 import { type Callback, callbackUrl, listCallbacks, payloadBody, sendCallback } from "./callbacks.js";
 import type { Connection } from "./connection.js";
 import { currentSteps, type Execution } from "./execution.js";
+import { decodePart } from "./names.js";
 
 /** What is asked, as the configuration or the workflow itself says it. */
 export interface QuestionText {
@@ -138,7 +139,7 @@ function parseNote(payload: string): Note | undefined {
   if (typeof callback !== "string" || typeof message !== "string") return undefined;
   return {
     // Only which endpoint is meant is taken from the note. Where the token goes is never the workflow's choice.
-    callbackId: decodeURIComponent(callback.split("/").at(-1) ?? ""),
+    callbackId: decodePart(callback.split("/").at(-1) ?? ""),
     message,
     ...(isJsonObject(schema) && { schema }),
     ...(typeof url === "string" && { url }),

@@ -93,7 +93,9 @@ export type Operation =
 export type Fault =
   | { readonly kind: "refuse"; readonly fault: CloudFault; readonly times?: number }
   /** It happens, but the caller's connection breaks before the answer. */
-  | { readonly kind: "loseAnswer"; readonly times?: number };
+  | { readonly kind: "loseAnswer"; readonly times?: number }
+  /** It happens, and the caller waits for ever. */
+  | { readonly kind: "holdAnswer"; readonly times?: number };
 
 export class Cloud {
   readonly executions = new Map<string, CloudExecution>();

@@ -161,6 +161,7 @@ async function startGrpc(cloud: Cloud): Promise<{ server: grpc.Server; port: num
     handlers[method] = (call, callback) => {
       try {
         const answer = withFault(cloud.arrive(operation, call.request), () => handle(cloud, call.request));
+        if (answer === HELD) return;
         if (answer === undefined) callback({ code: grpc.status.UNAVAILABLE, details: "Socket closed" });
         else callback(null, withTimestamps(answer as Wire));
       } catch (error) {
@@ -177,10 +178,13 @@ async function startGrpc(cloud: Cloud): Promise<{ server: grpc.Server; port: num
   return { server, port };
 }
 
+const HELD = Symbol("held");
+
 /** `undefined`: the effect has happened and the answer is lost. */
 function withFault(fault: Fault | undefined, effect: () => unknown): unknown {
   if (fault?.kind === "refuse") throw fault.fault;
   const answer = effect();
+  if (fault?.kind === "holdAnswer") return HELD;
   return fault?.kind === "loseAnswer" ? undefined : answer;
 }
 
@@ -309,6 +313,7 @@ async function serveRest(
         request.headers.authorization,
       );
       const answer = withFault(fault, () => route.handle(cloud, match.slice(1), searchParams, body, method));
+      if (answer === HELD) return;
       if (answer === undefined) response.destroy();
       else answerJson(response, 200, answer);
     } catch (error) {
