@@ -178,6 +178,12 @@ function askedPauseMs(error: unknown): number | undefined {
   return Number.isFinite(after) ? after * 1000 : undefined;
 }
 
+/** Credentials that are not there, or that the token endpoint no longer takes: nothing was asked of Workflows. */
 function isMissingCredentials(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith("Could not load the default credentials");
+  if (!(error instanceof Error)) return false;
+  const answer = errorFields(errorFields(errorFields(error)?.["response"])?.["data"]);
+  return (
+    error.message.startsWith("Could not load the default credentials") ||
+    answer?.["error"] === "invalid_grant"
+  );
 }

@@ -30,12 +30,6 @@ export interface QuestionOptions {
   readonly payload?: "answer" | "content" | ((answer: Answer) => JsonObject);
 }
 
-/** A question and the callback that takes its answer. */
-interface OpenQuestion {
-  readonly question: Question;
-  readonly callback: Callback;
-}
-
 /** What the execution waits to be told. */
 export async function openQuestions(
   connection: Connection,
@@ -44,8 +38,13 @@ export async function openQuestions(
   options: QuestionOptions,
   signal: AbortSignal,
 ): Promise<readonly Question[]> {
-  const callbacks = await listCallbacks(connection, name, signal);
-  return pendingQuestions(callbacks, execution, options).map(({ question }) => question);
+  const waits = openWaits(await listCallbacks(connection, name, signal));
+  return waits.map(({ key, callback, note }) => {
+    const text = options.describe?.(callback, execution) ??
+      note ??
+      configured(execution, options, waits.length) ?? { message: defaultMessage(callback, execution) };
+    return { key, ...questionOf(text) };
+  });
 }
 
 /**
@@ -60,16 +59,15 @@ export async function deliverAnswer(
   options: QuestionOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const callbacks = await listCallbacks(connection, name, signal);
-  const open = pendingQuestions(callbacks, {}, options).find(({ question }) => question.key === questionKey);
-  if (open === undefined) {
+  const waits = openWaits(await listCallbacks(connection, name, signal));
+  const callback = waits.find(({ key }) => key === questionKey)?.callback;
+  if (callback === undefined) {
     throw new EngineError({
       kind: "gone",
       code: "NOT_WAITING",
       message: "Nothing waits for this answer any more",
     });
   }
-  const { callback } = open;
   const url = options.callbackUrl?.(callback) ?? callback.url ?? callbackUrl(connection, name, callback);
   await sendCallback(connection, {
     url,
@@ -79,11 +77,14 @@ export async function deliverAnswer(
   });
 }
 
-function pendingQuestions(
-  callbacks: readonly Callback[],
-  execution: Execution,
-  options: QuestionOptions,
-): readonly OpenQuestion[] {
+/** A callback that a step waits for, and what the workflow says about it. */
+interface Wait {
+  readonly key: string;
+  readonly callback: Callback;
+  readonly note: Note | undefined;
+}
+
+function openWaits(callbacks: readonly Callback[]): readonly Wait[] {
   const notes = callbacks
     .flatMap(({ availablePayloads }) => availablePayloads.map(parseNote))
     .filter((note) => !!note);
@@ -91,11 +92,8 @@ function pendingQuestions(
   return waiting.map((callback) => {
     // The last note counts: an endpoint may be waited for again, with another question.
     const note = notes.findLast(({ callbackId }) => callbackId === callback.id);
-    const text = options.describe?.(callback, execution) ??
-      note ??
-      configured(execution, options, waiting.length) ?? { message: defaultMessage(callback, execution) };
     const key = note?.id === undefined ? callback.id : `${callback.id}.${note.id}`;
-    return { callback, question: { key: key.slice(0, 200), ...questionOf(text) } };
+    return { key: key.slice(0, 200), callback, note };
   });
 }
 

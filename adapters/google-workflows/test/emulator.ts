@@ -33,7 +33,7 @@ export async function findEmulator(): Promise<Lane> {
     return { binary };
   } catch (error) {
     const { code, stderr, message } = error as Error & { code?: unknown; stderr?: string };
-    const said = (stderr?.trim() || message).replace(/\s+/g, " ").slice(-300);
+    const said = (stderr?.trim() || message).replace(/\s+/g, " ").slice(0, 500);
     const why = code === "ENOENT" ? "Go is not installed" : said;
     return { missing: `go install ${PACKAGE}: ${why}` };
   }

@@ -174,6 +174,15 @@ describe("without credentials", () => {
     expect(unhandled).toEqual([]);
   });
 
+  test("a key that was revoked is a refusal of the credentials, not of the request", () => {
+    const response = {
+      status: 400,
+      data: { error: "invalid_grant", error_description: "Invalid JWT Signature." },
+    };
+    const error = Object.assign(new Error("invalid_grant"), { status: 400, response });
+    expect(explainError(error)).toMatchObject({ kind: "rejected", code: "NO_CREDENTIALS" });
+  });
+
   test("missing default credentials are a refusal", () => {
     const error = new Error("Could not load the default credentials. Browse to …");
     expect(explainError(error)).toMatchObject({ kind: "rejected", code: "NO_CREDENTIALS" });

@@ -207,14 +207,17 @@ describe.each(TRANSPORTS)("questions over %s", (transport) => {
     expect(h.cloud.count("sendCallback")).toBe(1);
   });
 
-  test("an account that may not list callbacks still hears how the run ends", async () => {
-    const { read, done } = await run(({ args }) => args);
+  test("an account that may not list callbacks still hears that the run goes on, and how it ends", async () => {
+    const { read, asked, done } = await run(approval);
+    const key = (await asked()).questions?.[0]?.key ?? "";
     const refusal = new CloudFault("PERMISSION_DENIED", "workflows.callbacks.list");
-    h.cloud.inject("listCallbacks", { kind: "refuse", fault: refusal, times: 2 });
+    h.cloud.inject("listCallbacks", { kind: "refuse", fault: refusal });
     const state = await read();
-    if (state.status === "working")
-      expect(state.message).toContain("its callbacks cannot be listed (PERMISSION_DENIED)");
-    expect((await done()).output?.value).toEqual({});
+    expect(state.status).toBe("working");
+    expect(state.questions).toBeUndefined();
+    expect(state.message).toContain("its callbacks cannot be listed (PERMISSION_DENIED)");
+    h.cloud.send([...h.cloud.executions.keys()][0] ?? "", key, "POST", "1");
+    expect((await done()).output?.value).toBe(1);
   });
 
   test("a list that fails for a moment is read again, not taken for 'no questions'", async () => {

@@ -51,10 +51,11 @@ describe.each(TRANSPORTS)("finding an interrupted start over %s", (transport) =>
     expect(h.cloud.count("listExecutions") - before).toBe(1);
   });
 
-  test("finds a queued execution, which has no start time", async () => {
+  test("finds a queued execution behind others: none of them has a start time to go by", async () => {
     h.cloud.slots = 0;
     const key = newKey();
     h.cloud.create(LOCATION, "orders", { labels: { "taskferry-id": key } });
+    for (let n = 0; n < 150; n++) h.cloud.create(LOCATION, "orders", {});
     expect((await search(key, Date.now()))?.state?.status).toBe("submitted");
   });
 
