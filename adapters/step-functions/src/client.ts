@@ -24,8 +24,10 @@ export interface Connection {
 export function connect({ client, region, endpoint }: ConnectionOptions, arnRegion?: string): Connection {
   let own: SFNClient | undefined;
   return {
-    get client() {
-      return client ?? (own ??= makeClient(region ?? arnRegion, endpoint));
+    get client(): SfnClient {
+      if (client !== undefined) return client;
+      own ??= makeClient(region ?? arnRegion, endpoint);
+      return own;
     },
     close() {
       own?.destroy();
