@@ -1,5 +1,4 @@
 import { SFNClient } from "@aws-sdk/client-sfn";
-import { EngineError } from "@taskferry/core";
 import { explainSfn } from "./errors.js";
 
 /** The part of `SFNClient` that is used, so that a client of your own fits. */
@@ -56,26 +55,31 @@ interface Watched {
   };
 }
 
+/** What became of the SDK's attempts at one call. */
+export interface Attempts {
+  /** Whether one of them may have got through although its response did not. */
+  lost: boolean;
+  /** The last error. */
+  error: unknown;
+}
+
 /**
  * Watches the SDK's attempts at a call that starts something. Its last error alone does not tell whether an earlier
  * attempt got through: a lost response, then a refused connection, would look as if nothing had been sent.
  * @param retries whether the SDK may try again by itself
  */
-export function watchAttempts(
-  command: unknown,
-  { retries }: { readonly retries: boolean },
-): { lost: boolean } {
-  const seen = { lost: false };
+export function watchAttempts(command: unknown, { retries }: { readonly retries: boolean }): Attempts {
+  const attempts: Attempts = { lost: false, error: undefined };
   const watch = (next: (args: never) => Promise<never>) => async (args: never) => {
     try {
       return await next(args);
     } catch (error) {
-      const { message = "AWS Step Functions failed.", ...verdict } = explainSfn(error);
-      seen.lost ||= verdict.kind === "ambiguous";
-      // An error that the SDK does not know is one that it does not retry.
-      throw retries ? error : new EngineError({ ...verdict, message }, error);
+      attempts.lost ||= explainSfn(error).kind === "ambiguous";
+      attempts.error = error;
+      // The SDK retries what it knows, and looks into causes too: this one tells it nothing.
+      throw retries ? error : new Error("This call is not repeated");
     }
   };
   (command as Watched).middlewareStack.add(watch, { step: "finalizeRequest", priority: "low" });
-  return seen;
+  return attempts;
 }

@@ -79,12 +79,14 @@ export function stepFunctions(options: StepFunctionsOptions): WorkflowAdapter {
           input: checkedJson(input, "input"),
         });
         // Express knows no idempotency: a second attempt would be a second execution.
-        watchAttempts(command, { retries: false });
+        const attempts = watchAttempts(command, { retries: false });
         const {
           executionArn = "",
           status = "",
           ...end
-        } = await connection.client.send(command, { abortSignal: signal });
+        } = await connection.client.send(command, { abortSignal: signal }).catch((error: unknown) => {
+          throw attempts.error ?? error;
+        });
         const state = executions.end({ executionArn, status, ...end });
         return { ref: { executionArn }, state, ...(state.url !== undefined && { url: state.url }) };
       },
