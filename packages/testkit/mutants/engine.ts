@@ -38,7 +38,9 @@ const ENDED = ["DONE", "BROKEN", "STOPPED"];
 export class ScriptedEngine {
   static readonly maxInputBytes = 64 * 1024;
   readonly token = `token-${randomUUID()}`;
-  readonly runs = new Map<string, NativeRun>();
+
+  constructor(readonly runs = new Map<string, NativeRun>()) {}
+
   weather: Weather = "fair";
   refusesStarts = false;
   queues = false;
@@ -104,7 +106,7 @@ export class ScriptedEngine {
 
   #create(key: string, input: string): NativeRun {
     const run: NativeRun = {
-      id: `run-${this.runs.size + 1}`,
+      id: `run-${randomUUID()}`,
       key,
       input,
       word: this.queues ? "QUEUED" : "RUNNING",

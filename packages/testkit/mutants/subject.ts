@@ -6,10 +6,7 @@ import { hasEnded, type NativeRun, ScriptedEngine } from "./engine.js";
 /** A fresh scripted engine with the adapters that `mutate` makes of the right one. */
 export function scriptedSubject(
   engine: ScriptedEngine,
-  mutate: (
-    adapter: ReturnType<typeof scripted>,
-    engine: ScriptedEngine,
-  ) => Partial<WorkflowAdapter> = () => ({}),
+  mutate: (adapter: ScriptedAdapter, engine: ScriptedEngine) => Partial<WorkflowAdapter> = () => ({}),
 ): Subject<ScriptedEngine> {
   return {
     engine,

@@ -22,7 +22,7 @@ export const ids = [
     source: "StartRequest.key",
     drive: ["finish"],
     async check(scene) {
-      await assertTwoRuns(scene, "90071992547409920000000001", "90071992547409930000000001");
+      await assertTwoRuns(scene, "90071992547409920001000001", "90071992547409920002000001");
     },
   }),
 ] as const;
