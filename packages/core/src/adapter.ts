@@ -284,5 +284,7 @@ export interface FindRequest extends CallContext {
   readonly input: Json;
   /** When the first start was attempted, in epoch milliseconds by our clock. */
   readonly startedAtMs: number;
+  /** When the latest start was attempted: from then on count how long a list may lag behind. */
+  readonly lastStartedAtMs: number;
   isClaimed(claim: string): Promise<boolean>;
 }

@@ -85,6 +85,7 @@ export class GuardedAdapter {
     key: string;
     input: Json;
     startedAtMs: number;
+    lastStartedAtMs: number;
     isClaimed: (claim: string) => Promise<boolean>;
   }): Promise<StartedRun | undefined> {
     return this.call("find", this.deadlines.startMs, async (signal) => {

@@ -80,6 +80,7 @@ export function newTask(
     startPhase: held ? "held" : asked.refuse === undefined ? "owed" : "none",
     startAttempts: 0,
     firstStartAt: null,
+    lastStartAt: null,
     boundAt: null,
     runRef: null,
     runUrl: null,

@@ -86,6 +86,7 @@ export interface Task {
   readonly startPhase: StartPhase;
   readonly startAttempts: number;
   readonly firstStartAt: number | null;
+  readonly lastStartAt: number | null;
   readonly boundAt: number | null;
   readonly runRef: Json | null;
   readonly runUrl: string | null;

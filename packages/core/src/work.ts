@@ -6,13 +6,13 @@
 import type { RunState, StartedRun } from "./adapter.js";
 import { changeTask, type TaskChange } from "./change.js";
 import type { WorkflowErrorCode } from "./errors.js";
-import { isWorkflowError, WorkflowError } from "./errors.js";
+import { isWorkflowError } from "./errors.js";
 import { type GuardedAdapter, NativeCallError } from "./guard.js";
 import { heldStep } from "./held.js";
 import { counters, idForLog, type Logger, traced } from "./observe.js";
 import { ending, type Reconciled, reconcile } from "./reconcile.js";
 import type { TaskStore } from "./store/task-store.js";
-import { isTerminal, type StoredQuestion, type Task } from "./task.js";
+import { isTerminal, type Task } from "./task.js";
 import { backoffMs, stopDueAt, type Timing } from "./timing.js";
 import type { Workflow } from "./workflow.js";
 
@@ -149,6 +149,7 @@ export class Work {
         startPhase: "attempted",
         startAttempts: fresh.startAttempts + 1,
         firstStartAt: fresh.firstStartAt ?? now,
+        lastStartAt: now,
         dueAt: now + this.options.timing.leaseMs,
       },
       events: [{ type: "run.starting", detail: { attempt: fresh.startAttempts + 1 } }],
@@ -196,6 +197,7 @@ export class Work {
             key: task.startKey,
             input: task.input,
             startedAtMs: task.firstStartAt ?? task.createdAt,
+            lastStartedAtMs: task.lastStartAt ?? task.createdAt,
             isClaimed: (claim) => this.options.store.isClaimed(task.engine, claim, task),
           }),
         );

@@ -25,7 +25,7 @@ export interface CompletedRun {
 }
 
 /** What a workflow is made of. */
-export interface WorkflowOptions<Input extends JsonObject = JsonObject> {
+export interface WorkflowOptions<Input extends object = JsonObject> {
   /** The tool's (or prompt's, or resource's) name: 1–128 of `[A-Za-z0-9_.-]`, unique in a server. */
   readonly name: string;
   readonly title?: string;
@@ -93,9 +93,7 @@ const METHOD_OF = { tool: "tools/call", prompt: "prompts/get", resource: "resour
  * Makes a workflow of an adapter and what a client needs to know about it.
  * @throws WorkflowError `configuration` if a name, schema or duration cannot be used.
  */
-export function defineWorkflow<Input extends JsonObject = JsonObject>(
-  options: WorkflowOptions<Input>,
-): Workflow {
+export function defineWorkflow<Input extends object = JsonObject>(options: WorkflowOptions<Input>): Workflow {
   const { name, adapter } = options;
   if (!/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
     throw new WorkflowError(

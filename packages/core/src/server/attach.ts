@@ -5,12 +5,13 @@ import {
   type ServerContext,
   UriTemplate,
 } from "@modelcontextprotocol/server";
+import { z } from "zod";
 import type { TaskEngine, TaskView } from "../engine.js";
 import { WorkflowError } from "../errors.js";
 import { isJsonObject, type Json, type JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
 import { isTerminal } from "../task.js";
-import { RELATED_TASK, TASKS_EXTENSION, type TaskMethodName, toJsonRpcError } from "../wire/codec.js";
+import { RELATED_TASK, TASKS_EXTENSION, toJsonRpcError } from "../wire/codec.js";
 import { statusNotification } from "../wire/v2025-11-25.js";
 import type { Workflow } from "../workflow.js";
 import { callWorkflow, noTaskSupport, type WorkflowCall } from "./call.js";
@@ -69,6 +70,8 @@ export function attach(mcpServer: McpServer, engine: TaskEngine, options: Attach
     return connect(transport);
   };
 }
+
+const ANY_PARAMS = z.looseObject({});
 
 class Binding {
   private readonly handlers: Map<string, RawHandler>;
@@ -151,11 +154,12 @@ class Binding {
     const methods = this.connection.isModern ? MODERN_METHODS : LEGACY_METHODS;
     for (const [name, handler] of Object.entries(methods)) {
       if (name === "tasks/list" && !this.mayList()) continue;
-      this.handlers.set(
-        name,
-        this.guarded(name as TaskMethodName, (request, ctx) =>
-          answerMethod(handler, this.connection, request, ctx, this.engine),
-        ),
+      const answer = this.guarded(name, (request, ctx) =>
+        answerMethod(handler, this.connection, request, ctx, this.engine),
+      );
+      // With a schema of our own the SDK lets through a method that its registry of the era does not have.
+      this.server.setRequestHandler(name, { params: ANY_PARAMS }, (params, ctx) =>
+        answer({ method: name, params: params as JsonObject }, ctx),
       );
     }
   }

@@ -61,9 +61,17 @@ export async function waitInline(
   const asker = askOnOpenCall(connection, ctx, engine, owner, "2025-11-25");
   const progress = progressReporter(ctx);
   const capabilities = connection.capabilities(ctx);
-  // 2026-07-28 has no requests from the server: the question goes out as the answer, and the client comes back with it.
-  const mustReturn = (current: TaskView) =>
-    connection.isModern && askableQuestions(current, capabilities).length > 0;
+  const mustReturn = (current: TaskView) => {
+    const open = openQuestions(current.questions);
+    if (open.length === 0) return false;
+    // 2026-07-28 has no requests from the server: the question goes out as the answer, and the client comes back with
+    // it. A client that cannot be asked at all gets the question in words, at once.
+    return (
+      connection.isModern ||
+      !connection.canAskLive(ctx) ||
+      !open.some((question) => canAsk(capabilities, question))
+    );
+  };
   let last: TaskView;
   try {
     last = await engine.wait(owner, taskId, mustReturn, {
@@ -83,7 +91,9 @@ export async function waitInline(
     throw new JsonRpcError(SERVER_ERROR, "The call was abandoned");
   }
   if (isTerminal(last.task.status)) return endedResult(last);
-  if (mustReturn(last)) return inputRequired(engine, owner, last, capabilities);
+  if (connection.isModern && askableQuestions(last, capabilities).length > 0) {
+    return inputRequired(engine, owner, last, capabilities);
+  }
   return handle(workflow, last);
 }
 
@@ -175,6 +185,8 @@ function progressReporter(ctx: ServerContext): (view: TaskView) => void {
   let said = "";
   return (view) => {
     const { progress, status } = view.task;
+    // The end is told by the answer itself.
+    if (isTerminal(status)) return;
     const message = statusMessage(view);
     const now = JSON.stringify([progress, status, message]);
     if (now === said) return;

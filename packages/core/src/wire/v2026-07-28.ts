@@ -58,7 +58,8 @@ function encodeDetailed(view: TaskView, capabilities: JsonObject | undefined): J
   const { outcome } = view.task;
   return {
     ...encodeTask(view, capabilities),
-    ...(outcome?.kind === "result" && { result: outcome.result }),
+    // What the request would have answered in this revision: the official client insists on the result type.
+    ...(outcome?.kind === "result" && { result: { resultType: "complete", ...outcome.result } }),
     ...(outcome?.kind === "error" && { error: errorObject(outcomeError(outcome)) }),
     ...inputRequestsOf(view, capabilities),
   };

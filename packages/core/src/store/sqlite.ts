@@ -1,0 +1,223 @@
+/** SQLite through better-sqlite3: the embedded default. Several processes on one file are the normal case. */
+import BetterSqlite3 from "better-sqlite3";
+import {
+  type CompiledQuery,
+  DummyDriver,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from "kysely";
+import { WorkflowError } from "../errors.js";
+import { KyselyTaskStore } from "./kysely-store.js";
+import { checkVersion, type DialectWords, MIGRATIONS } from "./migrations.js";
+import type { Tables } from "./schema.js";
+import type { Database, Executor } from "./statements.js";
+import type { TaskStore } from "./task-store.js";
+
+export interface SqliteStoreOptions {
+  /** The database file, made if it is not there; `":memory:"` for one that lives and dies with this process. */
+  readonly path: string;
+  /** How long a write waits for another process's, in milliseconds. @default 5000 */
+  readonly busyTimeoutMs?: number;
+  /** How often changes of other processes are looked for while somebody waits, in milliseconds. @default 100 */
+  readonly changePollMs?: number;
+  /**
+   * `FULL` survives a power cut at every commit, as "durable before told" wants. `NORMAL` may lose the last commits in a
+   * power cut (never in a crash of the process), and writes several times as fast. @default "FULL"
+   */
+  readonly synchronous?: "FULL" | "NORMAL";
+}
+
+const WORDS: DialectWords = {
+  serial: "INTEGER PRIMARY KEY AUTOINCREMENT",
+  integer: "INTEGER",
+  guards: [
+    `CREATE TRIGGER events_append_only BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END`,
+    `CREATE TRIGGER tasks_terminal_for_ever BEFORE UPDATE ON tasks WHEN OLD."endedAt" IS NOT NULL
+       AND (NEW."status" IS NOT OLD."status" OR NEW."outcome" IS NOT OLD."outcome" OR NEW."endedAt" IS NOT OLD."endedAt")
+       BEGIN SELECT RAISE(ABORT, 'an ended task never changes'); END`,
+  ],
+};
+
+/**
+ * Opens (and migrates) a task store on SQLite.
+ * @throws WorkflowError `configuration` for a file that cannot be opened, is no database, or was written by a newer
+ *   release; `store_unavailable` if another process holds it
+ */
+export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStore> {
+  const database = open(options);
+  const build = new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  });
+  return new KyselyTaskStore(new SqliteDatabase(database, options.changePollMs ?? 100), build);
+}
+
+function open({
+  path,
+  busyTimeoutMs = 5_000,
+  synchronous = "FULL",
+}: SqliteStoreOptions): BetterSqlite3.Database {
+  try {
+    const database = new BetterSqlite3(path, { timeout: busyTimeoutMs });
+    database.pragma("journal_mode = WAL");
+    database.pragma(`synchronous = ${synchronous}`);
+    migrate(database);
+    return database;
+  } catch (error) {
+    throw explain(error, path);
+  }
+}
+
+function migrate(database: BetterSqlite3.Database): void {
+  const run = database.transaction(() => {
+    database.exec("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)");
+    const stored = database
+      .prepare<[], { value: string }>("SELECT value FROM meta WHERE name = 'schema'")
+      .get();
+    const version = Number(stored?.value ?? 0);
+    checkVersion(version);
+    for (const migration of MIGRATIONS.slice(version))
+      for (const statement of migration(WORDS)) database.exec(statement);
+    database
+      .prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('schema', ?)")
+      .run(String(MIGRATIONS.length));
+  });
+  const current = () => {
+    try {
+      return Number(
+        database.prepare<[], { value: string }>("SELECT value FROM meta WHERE name = 'schema'").get()
+          ?.value ?? 0,
+      );
+    } catch {
+      return 0;
+    }
+  };
+  // Opening an up-to-date file takes no write lock: hosts start many servers at once.
+  const version = current();
+  checkVersion(version);
+  if (version < MIGRATIONS.length) run.immediate();
+}
+
+class SqliteDatabase implements Database {
+  readonly skipLocked = false;
+  private readonly statements = new Map<string, BetterSqlite3.Statement>();
+  private queue: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly database: BetterSqlite3.Database,
+    private readonly changePollMs: number,
+  ) {}
+
+  async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
+    // A read of the same connection would see an open transaction of ours: transactions never await anything foreign,
+    // so between their statements only microtasks run, and a read waits for them.
+    await this.idle();
+    return this.prepared(query).all(...query.parameters) as Row[];
+  }
+
+  async run(query: CompiledQuery<unknown>): Promise<number> {
+    return this.write((tx) => tx.run(query));
+  }
+
+  write<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
+    const done = this.queue.then(() => this.transact(work));
+    this.queue = done.catch(() => {});
+    return done;
+  }
+
+  violated(error: unknown): "pk" | "idempotency" | "claim" | undefined {
+    const { code, message } = error as { code?: string; message?: string };
+    if (code === "SQLITE_CONSTRAINT_PRIMARYKEY") return "pk";
+    if (code !== "SQLITE_CONSTRAINT_UNIQUE") return undefined;
+    if (message?.includes("idempotencyKey")) return "idempotency";
+    return message?.includes("claim") ? "claim" : undefined;
+  }
+
+  explain(error: unknown): unknown {
+    return explain(error, this.database.name);
+  }
+
+  watch(changed: () => void): () => void {
+    const version = () => this.database.pragma("data_version", { simple: true });
+    let seen = version();
+    const timer = setInterval(() => {
+      if (!this.database.open) return;
+      const now = version();
+      if (now === seen) return;
+      seen = now;
+      changed();
+    }, this.changePollMs);
+    timer.unref();
+    return () => clearInterval(timer);
+  }
+
+  async close(): Promise<void> {
+    await this.idle();
+    this.statements.clear();
+    this.database.close();
+  }
+
+  private async transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
+    const tx: Executor = {
+      all: async <Row>(query: CompiledQuery<Row>) => this.prepared(query).all(...query.parameters) as Row[],
+      run: async (query: CompiledQuery<unknown>) => this.prepared(query).run(...query.parameters).changes,
+    };
+    this.database.exec("BEGIN IMMEDIATE");
+    try {
+      const result = await work(tx);
+      this.database.exec("COMMIT");
+      return result;
+    } catch (error) {
+      if (this.database.inTransaction) this.database.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  private async idle(): Promise<void> {
+    while (this.database.inTransaction) await this.queue;
+  }
+
+  private prepared(query: CompiledQuery<unknown>): BetterSqlite3.Statement {
+    let statement = this.statements.get(query.sql);
+    if (statement === undefined) {
+      statement = this.database.prepare(query.sql);
+      this.statements.set(query.sql, statement);
+    }
+    return statement;
+  }
+}
+
+function explain(error: unknown, path: string): unknown {
+  const code = (error as { code?: string }).code ?? "";
+  const make = (kind: "configuration" | "store_unavailable", message: string) =>
+    new WorkflowError(kind, message, { cause: error, retryable: kind === "store_unavailable" });
+  if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
+    return make("store_unavailable", `The database ${path} is locked by another process; try again`);
+  }
+  if (code === "SQLITE_FULL") return make("store_unavailable", `The disk of the database ${path} is full`);
+  if (code.startsWith("SQLITE_IOERR"))
+    return make("store_unavailable", `The database ${path} cannot be read or written`);
+  if (code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT")) {
+    return make(
+      "configuration",
+      `The file ${path} is not a SQLite database, or is damaged: restore it, or name another`,
+    );
+  }
+  if (
+    code.startsWith("SQLITE_CANTOPEN") ||
+    code.startsWith("SQLITE_READONLY") ||
+    error instanceof TypeError
+  ) {
+    return make(
+      "configuration",
+      `The database ${path} cannot be opened for writing: check that its folder exists and is yours`,
+    );
+  }
+  return error;
+}

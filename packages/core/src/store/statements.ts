@@ -1,0 +1,25 @@
+/** How the store talks to a database: compiled Kysely queries, one connection for reading, one for writing. */
+import type { CompiledQuery } from "kysely";
+
+/** Runs compiled queries. */
+export interface Executor {
+  /** Rows of a SELECT or of a RETURNING clause. */
+  all<Row>(query: CompiledQuery<Row>): Promise<Row[]>;
+  /** @returns how many rows were changed */
+  run(query: CompiledQuery<unknown>): Promise<number>;
+}
+
+/** A database, as the store needs it. */
+export interface Database extends Executor {
+  /** Runs a transaction that no other writer interleaves with. Commits unless `work` rejects. */
+  write<T>(work: (tx: Executor) => Promise<T>): Promise<T>;
+  /** Which unique index an error says is violated, if it does: "pk", "idempotency", "claim". */
+  violated(error: unknown): "pk" | "idempotency" | "claim" | undefined;
+  /** Wraps an error of the driver. */
+  explain(error: unknown): unknown;
+  /** Rows that other transactions hold are passed over (PostgreSQL). */
+  readonly skipLocked: boolean;
+  /** Begins to tell about changes that other processes commit. @returns ends it */
+  watch(changed: () => void): () => void;
+  close(): Promise<void>;
+}
