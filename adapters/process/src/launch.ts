@@ -8,7 +8,7 @@ import { type ClaimOutcome, FILES } from "./records.js";
 
 /** The same file from `src/` and from `dist/`. */
 const SUPERVISOR = fileURLToPath(new URL("../dist/supervisor.js", import.meta.url));
-const OUTCOMES: ReadonlySet<string> = new Set<ClaimOutcome>(["claimed", "taken"]);
+const OUTCOMES: ReadonlySet<string> = new Set<`${ClaimOutcome}\n`>(["claimed\n", "taken\n"]);
 /** A supervisor only moves bytes: small heaps keep many of them cheap. */
 const NODE_FLAGS = ["--max-semi-space-size=1", "--max-old-space-size=64", "--no-warnings"];
 
@@ -49,25 +49,23 @@ function claimed(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let said = "";
-    // Cut off before the claim it ends by itself; after it the run simply exists, and `find` will tell.
-    const aborted = () => {
+    const settle = (outcome: () => void) => {
+      signal.removeEventListener("abort", aborted);
+      // Broken off before the claim, the supervisor ends by itself; after it the run simply exists.
       stdin.destroy();
       stdout.destroy();
-      reject(signal.reason);
+      outcome();
     };
+    const aborted = () => settle(() => reject(signal.reason));
     signal.addEventListener("abort", aborted, { once: true });
-    child.once("error", reject);
+    child.once("error", (error) => settle(() => reject(error)));
     // A supervisor that dies early breaks this pipe. What it said, or did not say, is what tells.
     stdin.on("error", () => {});
     stdout.setEncoding("utf8").on("data", (text: string) => {
       said += text;
+      if (OUTCOMES.has(said)) settle(resolve);
     });
-    // The supervisor closes its stdout when the claim is decided, or by dying.
-    stdout.once("close", () => {
-      signal.removeEventListener("abort", aborted);
-      if (OUTCOMES.has(said)) resolve();
-      else reject(notSupervised());
-    });
+    stdout.once("close", () => settle(() => reject(notSupervised())));
     stdin.end(env);
   });
 }

@@ -183,11 +183,10 @@ class Supervisor {
 /** Written at once, so that the starter hears it even if this process ends next. It may be gone itself by then. */
 function tell(outcome: ClaimOutcome): void {
   try {
-    writeSync(1, outcome);
+    writeSync(1, `${outcome}\n`);
   } catch {
     // Nobody listens any more.
   }
-  process.stdout.destroy();
 }
 
 function quote(word: string): string {

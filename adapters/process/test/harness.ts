@@ -1,0 +1,149 @@
+/** Real runs in a state directory of their own, gone after each test together with every process in them. */
+import { readdirSync, readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import os from "node:os";
+import path from "node:path";
+import {
+  type ErrorVerdict,
+  isEngineError,
+  type Json,
+  type RunState,
+  type WorkflowAdapter,
+} from "@taskferry/core";
+import { expect, onTestFinished, vi } from "vitest";
+import { type LocalProcessOptions, localProcess } from "../src/index.js";
+
+export const { signal } = new AbortController();
+export const ENDED = ["completed", "failed", "cancelled", "unknown"];
+
+export async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(path.join(os.tmpdir(), "taskferry-process-"));
+  onTestFinished(async () => {
+    killRunsIn(directory);
+    await vi.waitFor(() => rm(directory, { recursive: true, force: true }));
+  });
+  return directory;
+}
+
+/** Ends what a test left behind: by the pids that the runs wrote down. */
+export function killRunsIn(stateDir: string): void {
+  for (const name of readdirSync(stateDir)) {
+    for (const record of ["claim.json", "command.json"]) {
+      try {
+        const { pid } = JSON.parse(readFileSync(path.join(stateDir, name, record), "utf8")) as {
+          pid: number;
+        };
+        process.kill(record === "command.json" ? -pid : pid, "SIGKILL");
+      } catch {
+        // It has ended, or never was.
+      }
+    }
+  }
+}
+
+export class Run {
+  constructor(
+    readonly adapter: WorkflowAdapter,
+    readonly stateDir: string,
+    readonly key: string,
+  ) {}
+
+  get ref(): Json {
+    return { key: this.key };
+  }
+
+  file(name: string): string {
+    return path.join(this.stateDir, this.key, name);
+  }
+
+  record(name: string): Record<string, Json> {
+    return JSON.parse(readFileSync(this.file(name), "utf8")) as Record<string, Json>;
+  }
+
+  /** The pid in `claim.json` (the supervisor) or `command.json`, once it is there. */
+  pid(name: "claim" | "command"): Promise<number> {
+    return vi.waitFor(() => this.record(`${name}.json`)["pid"] as number, WAIT);
+  }
+
+  read(ageMs = 0): Promise<RunState> {
+    return this.adapter.read(this.ref, { key: this.key, ageMs, signal, isClaimed: async () => false });
+  }
+
+  stop(): Promise<void> {
+    return this.adapter.stop?.(this.ref, { signal, stopsSent: 0, requestedAgoMs: 0 }) as Promise<void>;
+  }
+
+  answer(questionKey: string, content?: Record<string, Json>): Promise<void> {
+    const answer = { action: "accept", ...(content && { content }) } as const;
+    return this.adapter.answer?.(this.ref, questionKey, answer, { signal }) as Promise<void>;
+  }
+
+  until(test: (state: RunState) => void): Promise<RunState> {
+    return vi.waitFor(async () => {
+      const state = await this.read();
+      test(state);
+      return state;
+    }, WAIT);
+  }
+
+  untilEnded(): Promise<RunState> {
+    return this.until((state) => expect(ENDED).toContain(state.status));
+  }
+
+  untilMessage(message: string): Promise<RunState> {
+    return this.until((state) => expect(state.message).toBe(message));
+  }
+
+  async wholeLog(): Promise<string> {
+    let text = "";
+    for (let cursor: string | undefined; ; ) {
+      const page = await this.adapter.logs?.(this.ref, cursor, { signal });
+      if (page === undefined) throw new Error("no logs");
+      text += page.text;
+      if (page.cursor === undefined) return text;
+      cursor = page.cursor;
+    }
+  }
+}
+
+const WAIT = { timeout: 15_000, interval: 15 };
+let drawn = 0;
+
+export function newKey(): string {
+  return `${process.pid.toString(36)}${Date.now().toString(36)}${(drawn++).toString(36)}`.padEnd(26, "0");
+}
+
+export async function started(options: LocalProcessOptions, input: Json = {}, key = newKey()): Promise<Run> {
+  const stateDir = options.stateDir ?? (await temporaryDirectory());
+  const adapter = localProcess({ ...options, stateDir });
+  await adapter.start({ key, input, retry: false, signal: new AbortController().signal });
+  return new Run(adapter, stateDir, key);
+}
+
+/** A run of a shell script. */
+export function sh(script: string, options: Partial<LocalProcessOptions> = {}): Promise<Run> {
+  return started({ command: ["sh", "-c", script], ...options });
+}
+
+/** A run of a Node script. */
+export function node(script: string, options: Partial<LocalProcessOptions> = {}): Promise<Run> {
+  return started({ command: [process.execPath, "-e", script], ...options });
+}
+
+export async function verdictOf(call: Promise<unknown>): Promise<ErrorVerdict> {
+  const error: unknown = await call.then(
+    () => expect.fail("must throw"),
+    (thrown: unknown) => thrown,
+  );
+  return isEngineError(error) ? error.verdict : expect.fail(String(error));
+}
+
+/** Whether a process is there and more than a zombie. */
+export function isRunning(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(")") + 2));
+  } catch {
+    return false;
+  }
+}
