@@ -111,7 +111,7 @@ export class GitHubApi {
     const first = await read(1);
     const all = [...first.items];
     let pages = 1;
-    let isLast = first.items.length < PAGE_SIZE;
+    let isLast = first.items.length < PAGE_SIZE || all.length >= first.total;
     while (!isLast && all.length < list.max) {
       // Side by side where the total says that there are more: a thousand jobs are ten pages.
       const announced = Math.ceil(Math.min(list.max, first.total) / PAGE_SIZE) - pages;
@@ -120,7 +120,7 @@ export class GitHubApi {
       const next = await Promise.all(Array.from({ length: count }, (_, index) => read(from + index)));
       for (const page of next) all.push(...page.items);
       pages += next.length;
-      isLast = next.some((page) => page.items.length < PAGE_SIZE);
+      isLast = next.some((page) => page.items.length < PAGE_SIZE) || all.length >= first.total;
     }
     const total = Number.isNaN(first.total) ? all.length : first.total;
     return { items: all.slice(0, list.max), total: Math.max(total, all.length), pages };

@@ -1,5 +1,6 @@
 import { createAppAuth } from "@octokit/auth-app";
 import { Octokit } from "@octokit/rest";
+import { refused, statusOf } from "./errors.js";
 
 /** The one method of an Octokit that is used: any Octokit (core, rest, `octokit`, with your plugins) fits. */
 export interface OctokitLike {
@@ -100,8 +101,7 @@ function installations(asInstallation: (id: number | string) => Octokit, asApp: 
   const byRepository = new Map<string, Promise<Octokit>>();
   const look = async (owner: string, repo: string): Promise<Octokit> => {
     app ??= asApp();
-    const { data } = await app.request("GET /repos/{owner}/{repo}/installation", { owner, repo });
-    const id = String(data.id);
+    const id = await installationId(app, owner, repo);
     const client = byInstallation.get(id) ?? asInstallation(id);
     byInstallation.set(id, client);
     return client;
@@ -116,6 +116,17 @@ function installations(asInstallation: (id: number | string) => Octokit, asApp: 
     found.catch(() => byRepository.delete(name));
     return found;
   };
+}
+
+async function installationId(app: Octokit, owner: string, repo: string): Promise<string> {
+  try {
+    const { data } = await app.request("GET /repos/{owner}/{repo}/installation", { owner, repo });
+    return String(data.id);
+  } catch (error) {
+    // Not "gone": the runs are there, and visible again when the App is.
+    if (statusOf(error) !== 404) throw error;
+    throw refused("AppNotInstalled", "The GitHub App is not installed on this repository.");
+  }
 }
 
 /** Where people look at what the API at `baseUrl` serves: `https://github.com`, or the server's own site. */

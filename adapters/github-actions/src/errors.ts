@@ -1,4 +1,4 @@
-import { type ErrorVerdict, isEngineError } from "@taskferry/core";
+import { EngineError, type ErrorVerdict, isEngineError } from "@taskferry/core";
 import { fields } from "./wire.js";
 
 /** What `@octokit/request-error` throws, as far as it matters here. `status` 500 without a `response`: never connected, or cut off. */
@@ -61,7 +61,8 @@ export function rateLimitMs(error: unknown, nowMs: number = Date.now()): number 
 export function explain(error: unknown): ErrorVerdict | undefined {
   if (isEngineError(error)) return error.verdict;
   if (!isRequestError(error)) return undefined;
-  const method = error.request?.method ?? "GET";
+  // An abort comes without its request: whether it was a write is not known, so it may have happened.
+  const method = error.request?.method ?? "UNKNOWN";
   const path = error.request?.url ?? "";
   const status = statusOf(error);
   if (status === undefined) return explainNoAnswer(error, method);
@@ -156,4 +157,9 @@ function explainUnprocessable(error: RequestErrorLike): { code: string; message:
   }
   if (/disabled/i.test(said)) return { code: "WorkflowDisabled", message: "The workflow is disabled." };
   return { code: "Unprocessable", message: "GitHub understood the request and refused it (422)." };
+}
+
+/** A refusal of our own: nothing was sent, and trying again will not help. */
+export function refused(code: string, message: string): EngineError {
+  return new EngineError({ kind: "rejected", code, message });
 }

@@ -1,9 +1,10 @@
 import { Webhooks } from "@octokit/webhooks";
 import type { EventRequest, RunRef } from "@taskferry/core";
 import { JSONParse } from "json-with-bigint";
+import { refused } from "./errors.js";
 import type { RepositoryOptions } from "./options.js";
 import { knownRun, toRunRef } from "./ref.js";
-import { allowsRepository, refused } from "./target.js";
+import { allowsRepository } from "./target.js";
 import { fields } from "./wire.js";
 
 const MAX_REMEMBERED_DELIVERIES = 2000;

@@ -11,6 +11,7 @@ import type { Repository } from "./api.js";
 import { webOrigin } from "./client.js";
 import { findRun, notYet, severalRuns } from "./correlate.js";
 import { Dispatcher } from "./dispatch.js";
+import { refused } from "./errors.js";
 import { IdLessDispatches } from "./id-less.js";
 import { checkInputs } from "./inputs.js";
 import type { GitHubActionsOptions } from "./options.js";
@@ -19,15 +20,7 @@ import { type AcceptedDispatch, isKnown, type KnownRun, knownRun, parseRef, toRu
 import { runParts } from "./run-parts.js";
 import { openSession } from "./session.js";
 import { stopRun } from "./stop.js";
-import {
-  argumentsOf,
-  REF_ARGUMENT,
-  REPOSITORY_ARGUMENT,
-  refOf,
-  refused,
-  repositoryOf,
-  shortRef,
-} from "./target.js";
+import { argumentsOf, REF_ARGUMENT, REPOSITORY_ARGUMENT, refOf, repositoryOf, shortRef } from "./target.js";
 import type { Run } from "./wire.js";
 import { apiOf, correlationInputOf, DEFAULT_API_VERSION, readTrigger, resolveRef } from "./workflow-file.js";
 

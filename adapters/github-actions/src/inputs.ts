@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "@taskferry/core";
 import { parseDocument } from "yaml";
-import { refused } from "./target.js";
+import { refused } from "./errors.js";
+
 import { fields, items } from "./wire.js";
 
 /** One input of a `workflow_dispatch` trigger. */

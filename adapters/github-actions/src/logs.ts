@@ -1,10 +1,10 @@
 import type { LogPage } from "@taskferry/core";
-import { explain, statusOf } from "./errors.js";
+import { explain, refused, statusOf } from "./errors.js";
 import { readJobs } from "./jobs.js";
 import { cleanLog } from "./log-text.js";
 import type { KnownRun } from "./ref.js";
 import type { Session } from "./session.js";
-import { refused } from "./target.js";
+
 import type { Job } from "./wire.js";
 
 const PAGE_BYTES = 64 * 1024;

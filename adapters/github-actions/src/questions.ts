@@ -1,9 +1,9 @@
 import { type Answer, EngineError, type JsonObject, type Question } from "@taskferry/core";
 import type { GitHubApi, Repository } from "./api.js";
-import { statusOf } from "./errors.js";
+import { refused, statusOf } from "./errors.js";
 import { named } from "./jobs.js";
 import type { KnownRun } from "./ref.js";
-import { refused } from "./target.js";
+
 import {
   fields,
   items,

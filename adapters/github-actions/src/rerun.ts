@@ -1,6 +1,7 @@
 import type { FindRequest, JsonObject, StartedRun, StartRequest, WorkflowAdapter } from "@taskferry/core";
 import type { Repository } from "./api.js";
 import { notYet } from "./correlate.js";
+import { refused } from "./errors.js";
 import type { RerunOptions } from "./options.js";
 import { readRun } from "./read.js";
 import { knownRun, toRunRef } from "./ref.js";
@@ -8,7 +9,7 @@ import { namedRun, RUN_ARGUMENTS } from "./run-argument.js";
 import { runParts } from "./run-parts.js";
 import { openSession } from "./session.js";
 import { stopRun } from "./stop.js";
-import { argumentsOf, refused, repositoryOf, targetProperties } from "./target.js";
+import { argumentsOf, repositoryOf, targetProperties } from "./target.js";
 import { runOf } from "./watch-run.js";
 import type { Run } from "./wire.js";
 import { apiOf } from "./workflow-file.js";

@@ -83,6 +83,7 @@ export async function readResult(
     readAnnotations(api, repository, failed, details),
     readFailedLogs(session, repository, failed.slice(0, limits.jobs), details),
   ]);
+  for (const job of failed) session.excerpts.delete(job.id);
   const notLogged = failed.length - Math.min(failed.length, limits.jobs);
   if (notLogged > 0 && limits.jobs > 0)
     details.notes.push(`Logs: ${notLogged} more failed jobs are not shown.`);
@@ -181,7 +182,6 @@ async function readFailedLogs(
       return log === undefined ? [] : [{ job: job.name, ...log }];
     }),
   );
-  for (const job of failed) excerpts.delete(job.id);
   return logs.flat();
 }
 

@@ -1,9 +1,10 @@
 import type { JsonObject } from "@taskferry/core";
 import type { Repository } from "./api.js";
 import { type ConnectionOptions, webOrigin } from "./client.js";
+import { refused } from "./errors.js";
 import type { RepositoryOptions } from "./options.js";
 import type { Session } from "./session.js";
-import { allowsRepository, refused, repositoryOf } from "./target.js";
+import { allowsRepository, repositoryOf } from "./target.js";
 import { items, type Run, toRun } from "./wire.js";
 
 type Options = ConnectionOptions & RepositoryOptions & { readonly workflow?: string | number };

@@ -1,8 +1,7 @@
 import type { StopRequest } from "@taskferry/core";
-import { statusOf } from "./errors.js";
+import { refused, statusOf } from "./errors.js";
 import type { KnownRun } from "./ref.js";
 import type { Session } from "./session.js";
-import { refused } from "./target.js";
 
 /**
  * Asks GitHub to cancel a run; by force, once the cancel is older than `forceAfterMs`. A cancel that GitHub took is

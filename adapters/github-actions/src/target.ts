@@ -1,5 +1,6 @@
-import { EngineError, isJsonObject, type Json, type JsonObject } from "@taskferry/core";
+import { isJsonObject, type Json, type JsonObject } from "@taskferry/core";
 import type { Repository } from "./api.js";
+import { refused } from "./errors.js";
 import type { RepositoryOptions } from "./options.js";
 
 /** The argument that names the repository, where more than one is allowed. */
@@ -100,9 +101,4 @@ function choice(description: string, patterns: readonly string[]): JsonObject {
   return patterns.some((pattern) => pattern.includes("*"))
     ? { type: "string", description: `${description} Allowed: ${patterns.join(", ")}` }
     : { type: "string", description, enum: [...patterns] };
-}
-
-/** An error of the caller's making: nothing was sent. */
-export function refused(code: string, message: string): EngineError {
-  return new EngineError({ kind: "rejected", code, message });
 }

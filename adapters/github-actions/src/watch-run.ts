@@ -1,4 +1,5 @@
 import type { Json, JsonObject, StartedRun, StartRequest, WorkflowAdapter } from "@taskferry/core";
+import { refused } from "./errors.js";
 import type { WatchRunOptions } from "./options.js";
 import { readRun } from "./read.js";
 import { isKnown, type KnownRun, knownRun, parseRef, toRunRef } from "./ref.js";
@@ -6,7 +7,7 @@ import { namedRun, RUN_ARGUMENTS } from "./run-argument.js";
 import { runParts } from "./run-parts.js";
 import { openSession } from "./session.js";
 import { stopRun } from "./stop.js";
-import { argumentsOf, refused, repositoryOf, targetProperties } from "./target.js";
+import { argumentsOf, repositoryOf, targetProperties } from "./target.js";
 import { apiOf } from "./workflow-file.js";
 
 /**

@@ -1,10 +1,10 @@
 import type { JsonObject } from "@taskferry/core";
 import { GitHubApi, type Repository } from "./api.js";
 import { type ConnectionOptions, clientsOf } from "./client.js";
-import { statusOf } from "./errors.js";
+import { refused, statusOf } from "./errors.js";
 import { type DispatchTrigger, dispatchTrigger, inputsSchema } from "./inputs.js";
 import type { GitHubActionsOptions, RepositoryOptions } from "./options.js";
-import { argumentsOf, REF_ARGUMENT, refOf, refused, repositoryOf, targetProperties } from "./target.js";
+import { argumentsOf, REF_ARGUMENT, refOf, repositoryOf, targetProperties } from "./target.js";
 import { fields, toRepositoryInfo } from "./wire.js";
 
 export const DEFAULT_API_VERSION = "2022-11-28";
