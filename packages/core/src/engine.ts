@@ -16,6 +16,7 @@ import {
   requestHashOf,
 } from "./new-task.js";
 import { counters, idForLog, type Logger, SILENT, traced } from "./observe.js";
+import type { ServedWorkflow } from "./owed.js";
 import type { Owner } from "./owner.js";
 import { asOpen, checkAnswers } from "./questions.js";
 import { ending } from "./reconcile.js";
@@ -26,7 +27,7 @@ import { seal, unseal } from "./signed.js";
 import type { ListPosition, NewTask, TaskStore } from "./store/task-store.js";
 import { isTerminal, type StoredQuestion, type Task } from "./task.js";
 import { DEFAULT_TIMING, type Timing } from "./timing.js";
-import { type ServedWorkflow, Work } from "./work.js";
+import { Work } from "./work.js";
 import { checkDuration, type Workflow } from "./workflow.js";
 
 export interface TaskEngineOptions {
@@ -323,7 +324,7 @@ export class TaskEngine {
     };
     const task = await this.change(owner, taskId, change);
     // Whoever waits hears of the engine's reaction; the acknowledgement does not wait for it.
-    void this.work.run(owner.id, taskId);
+    void this.work.nudge(owner.id, taskId);
     return this.view(task);
   }
 
@@ -359,7 +360,7 @@ export class TaskEngine {
       };
       return { patch, questions: { open: [] }, events: [request, ...end.events] };
     });
-    void this.work.run(owner.id, taskId);
+    void this.work.nudge(owner.id, taskId);
     return this.view(task);
   }
 
@@ -421,7 +422,7 @@ export class TaskEngine {
         const hinted = (fresh: Task) =>
           isTerminal(fresh.status) ? undefined : { patch: { nextReadAt: now, dueAt: now }, events: [] };
         await changeTask(this.store, task, hinted);
-        void this.work.run(task.owner, task.taskId);
+        void this.work.nudge(task.owner, task.taskId);
       }
     }
     return concerned;

@@ -1,0 +1,88 @@
+/** What every piece of owed work needs: a guarded call with its trace, the end of a task that cannot go on. */
+import { changeTask } from "./change.js";
+import type { WorkflowErrorCode } from "./errors.js";
+import { type GuardedAdapter, NativeCallError } from "./guard.js";
+import { counters, idForLog, type Logger, traced } from "./observe.js";
+import { ending } from "./reconcile.js";
+import type { TaskPatch, TaskStore } from "./store/task-store.js";
+import { isTerminal, type Task } from "./task.js";
+import type { Timing } from "./timing.js";
+import type { Workflow } from "./workflow.js";
+
+/** A workflow with its adapter made safe. */
+export interface ServedWorkflow {
+  readonly workflow: Workflow;
+  readonly adapter: GuardedAdapter;
+}
+
+/** What owed work is done with. */
+export interface WorkContext {
+  readonly store: TaskStore;
+  readonly timing: Timing;
+  readonly log: Logger;
+  /** What has been warned of already: a lying engine must not fill the log. */
+  readonly warned: Set<string>;
+}
+
+/** Whether the engine is owed a stop. */
+export function stopOwed(task: Task): boolean {
+  return task.cancelRequestedAt !== null && task.cancelConfirmedAt === null;
+}
+
+/** Whether the task has ended, and nothing is left to do for it. */
+export function nothingOwed(task: Task): boolean {
+  return isTerminal(task.status) && !stopOwed(task);
+}
+
+/** Calls the engine in a span of its own, counted by verdict. */
+export function nativeCall<T>(operation: string, task: Task, call: () => Promise<T>): Promise<T> {
+  const attributes = { "taskferry.task": idForLog(task.taskId), "taskferry.engine": task.engine };
+  return traced(`taskferry.engine.${operation}`, attributes, async (span) => {
+    if (task.runUrl !== null) span.setAttribute("taskferry.run", task.runUrl);
+    let verdict = "ok";
+    try {
+      return await call();
+    } catch (error) {
+      verdict = error instanceof NativeCallError ? error.verdict.kind : "error";
+      throw error;
+    } finally {
+      counters.nativeCalls.add(1, { operation, engine: task.engine, verdict });
+    }
+  });
+}
+
+/** An error of the engine; any other is thrown on. */
+export function asNative(error: unknown): NativeCallError {
+  if (error instanceof NativeCallError) return error;
+  throw error;
+}
+
+/** Ends a task whose call cannot be carried out, or whose outcome is lost. */
+export function fail(
+  ctx: WorkContext,
+  task: Task,
+  code: WorkflowErrorCode,
+  message: string,
+  facts: TaskPatch = {},
+): Promise<Task> {
+  counters.ended.add(1, { engine: task.engine, status: "failed" });
+  return changeTask(ctx.store, task, (fresh) => {
+    const now = Date.now();
+    if (isTerminal(fresh.status)) {
+      // Cancelled meanwhile: the client's answer stands, and what was owed to the engine has come to an end too.
+      const detail = { reason: code };
+      return {
+        patch: { ...facts, cancelConfirmedAt: now, dueAt: null },
+        events: [{ type: "cancel.unresolved", detail }],
+      };
+    }
+    return ending(
+      fresh,
+      facts,
+      "failed",
+      { kind: "error", error: { code, message } },
+      { native: code, message },
+      now,
+    );
+  });
+}

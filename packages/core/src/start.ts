@@ -1,0 +1,141 @@
+/** Starting a run once: written before it is tried, and found again when the answer was lost. */
+import type { StartedRun } from "./adapter.js";
+import { applyState } from "./attend.js";
+import { changeTask } from "./change.js";
+import type { GuardedAdapter, NativeCallError } from "./guard.js";
+import { counters } from "./observe.js";
+import { asNative, fail, nativeCall, type ServedWorkflow, stopOwed, type WorkContext } from "./owed.js";
+import { ending } from "./reconcile.js";
+import { isTerminal, type Task } from "./task.js";
+import { backoffMs } from "./timing.js";
+import type { Workflow } from "./workflow.js";
+
+/** Starts a run that is owed, or finds out what became of an earlier start. */
+export async function startRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task> {
+  if (task.startPhase === "owed" && (isTerminal(task.status) || task.cancelRequestedAt !== null)) {
+    return neverStart(ctx, task);
+  }
+  if (task.startPhase === "attempted") return resolveStart(ctx, task, served);
+  return tryStart(ctx, task, served, task.startAttempts > 0);
+}
+
+/** Cancelled before anything was started: nothing is owed to the engine. */
+function neverStart(ctx: WorkContext, task: Task): Promise<Task> {
+  return changeTask(ctx.store, task, (fresh) => {
+    const facts = { startPhase: "none", cancelConfirmedAt: Date.now(), dueAt: null } as const;
+    if (isTerminal(fresh.status)) return { patch: facts, events: [{ type: "cancel.confirmed" }] };
+    return ending(fresh, facts, "cancelled", { kind: "cancelled" }, { native: "never started" }, Date.now());
+  });
+}
+
+async function tryStart(
+  ctx: WorkContext,
+  before: Task,
+  { workflow, adapter }: ServedWorkflow,
+  retry: boolean,
+): Promise<Task> {
+  const now = Date.now();
+  // Promise 2: the attempt is on disk before the engine hears of it.
+  let task = await changeTask(ctx.store, before, (fresh) => ({
+    patch: {
+      startPhase: "attempted",
+      startAttempts: fresh.startAttempts + 1,
+      firstStartAt: fresh.firstStartAt ?? now,
+      lastStartAt: now,
+      dueAt: now + ctx.timing.leaseMs,
+    },
+    events: [{ type: "run.starting", detail: { attempt: fresh.startAttempts + 1 } }],
+  }));
+  try {
+    const run = await nativeCall("start", task, () =>
+      adapter.start({ key: task.startKey, input: task.input, retry }),
+    );
+    task = await bind(ctx, task, run, workflow);
+  } catch (error) {
+    task = await startFailed(ctx, task, asNative(error));
+  }
+  return task;
+}
+
+function startFailed(ctx: WorkContext, task: Task, error: NativeCallError): Promise<Task> {
+  const { kind, message, retryAfterMs } = error.verdict;
+  const now = Date.now();
+  const wait = Math.max(retryAfterMs ?? 0, backoffMs(task.startAttempts - 1));
+  if (kind === "rejected" || kind === "gone")
+    return fail(ctx, task, "engine_rejected", message, { startPhase: "none" });
+  if (kind === "retry") {
+    if (now - (task.firstStartAt ?? now) > ctx.timing.startGiveUpMs) {
+      return fail(ctx, task, "engine_unavailable", message, { startPhase: "none" });
+    }
+    return changeTask(ctx.store, task, () => ({
+      patch: { startPhase: "owed", dueAt: now + wait, nextReadAt: now + wait, message },
+      events: [{ type: "run.start_deferred", detail: { waitMs: wait } }],
+    }));
+  }
+  // It may have happened. The row stays `attempted`, and the next look resolves it.
+  return changeTask(ctx.store, task, () => ({
+    patch: { dueAt: now + wait, nextReadAt: now + wait },
+    events: [{ type: "run.start_ambiguous", detail: { code: error.verdict.code } }],
+  }));
+}
+
+/** An earlier start may have reached the engine: find its run, or start again only where that starts nothing new. */
+async function resolveStart(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task> {
+  const { adapter, workflow } = served;
+  if (adapter.canFind) {
+    try {
+      const found = await nativeCall("find", task, () =>
+        adapter.find({
+          key: task.startKey,
+          input: task.input,
+          startedAtMs: task.firstStartAt ?? task.createdAt,
+          lastStartedAtMs: task.lastStartAt ?? task.createdAt,
+          isClaimed: (claim) => ctx.store.isClaimed(task.engine, claim, task),
+        }),
+      );
+      if (found !== undefined) return bind(ctx, task, found, workflow);
+      if (isTerminal(task.status) || task.cancelRequestedAt !== null) return neverStart(ctx, task);
+      return tryStart(ctx, task, served, true);
+    } catch (error) {
+      const { verdict } = asNative(error);
+      const now = Date.now();
+      const searched = now - (task.firstStartAt ?? task.createdAt);
+      if (verdict.kind !== "rejected" && searched < ctx.timing.findGiveUpMs) {
+        const wait = Math.max(verdict.retryAfterMs ?? 0, backoffMs(task.startAttempts));
+        return changeTask(ctx.store, task, () => ({
+          patch: { dueAt: now + wait, nextReadAt: now + wait },
+          events: [],
+        }));
+      }
+      if (!adapter.startsOnce) return outcomeUnknown(ctx, task, adapter, verdict.message);
+    }
+  }
+  if (adapter.startsOnce) return tryStart(ctx, task, served, true);
+  return outcomeUnknown(ctx, task, adapter);
+}
+
+function outcomeUnknown(ctx: WorkContext, task: Task, adapter: GuardedAdapter, why?: string): Promise<Task> {
+  const where = adapter.consoleUrl === undefined ? "" : ` Look at ${adapter.consoleUrl}.`;
+  const message =
+    `Start outcome unknown: ${adapter.engine} may or may not have started the run, and it was not started again.` +
+    `${why === undefined ? "" : ` ${why}.`}${where}`;
+  return fail(ctx, task, "start_outcome_unknown", message, { startPhase: "none" });
+}
+
+async function bind(ctx: WorkContext, task: Task, run: StartedRun, workflow: Workflow): Promise<Task> {
+  const now = Date.now();
+  counters.startLatency.record(now - task.createdAt, { engine: task.engine });
+  const bound = await changeTask(ctx.store, task, (fresh) => ({
+    patch: {
+      startPhase: "bound",
+      boundAt: now,
+      runRef: run.ref,
+      runUrl: run.url ?? fresh.runUrl,
+      ...(run.claim !== undefined && { claim: run.claim }),
+      nextReadAt: now,
+      dueAt: isTerminal(fresh.status) && !stopOwed(fresh) ? null : now + workflow.pollMs,
+    },
+    events: [{ type: "run.started", detail: run.url === undefined ? {} : { url: run.url } }],
+  }));
+  return run.state === undefined ? bound : applyState(ctx, bound, run.state, workflow);
+}
