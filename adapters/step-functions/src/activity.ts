@@ -52,14 +52,20 @@ export class ActivityTasks {
   ) {}
 
   /** The tasks of an execution: those of its stored ref, and new ones. Each is asked whether it is still open. */
-  async open(executionArn: string, stored: readonly HeldTask[]): Promise<HeldTask[]> {
+  async open(
+    executionArn: string,
+    stored: readonly HeldTask[],
+    heartbeatSeconds = HEARTBEAT_SECONDS,
+  ): Promise<HeldTask[]> {
     const kept = new Set(stored.map(({ token }) => token));
     // What came back in the ref is safe, so it need not be held any more.
     const fresh = (this.#held.get(executionArn) ?? []).filter(({ task }) => !kept.has(task.token));
     if (fresh.length > 0) this.#held.set(executionArn, fresh);
     else this.#held.delete(executionArn);
     const tasks = [...stored, ...fresh.map(({ task }) => task)];
-    const open = await Promise.all(tasks.map(({ token }) => this.heartbeats.keep(token, HEARTBEAT_SECONDS)));
+    const open = await Promise.all(
+      tasks.map(({ token }) => this.heartbeats.keep(token, Math.min(heartbeatSeconds, HEARTBEAT_SECONDS))),
+    );
     return tasks.filter((_task, index) => open[index]);
   }
 

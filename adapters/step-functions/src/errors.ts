@@ -75,7 +75,7 @@ const THROTTLES = new Set([
 
 /** The name that the service gave an error, or Node's code of a network error. */
 export function errorCode(error: unknown): string {
-  const { name, code } = error as { name?: unknown; code?: unknown };
+  const { name, code } = (error ?? {}) as { readonly name?: unknown; readonly code?: unknown };
   if (typeof name === "string" && Object.hasOwn(VERDICTS, name)) return name;
   if (typeof code === "string") return code;
   return typeof name === "string" ? name : "Error";

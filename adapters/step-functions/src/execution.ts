@@ -26,7 +26,7 @@ import { Heartbeats } from "./heartbeats.js";
 import { History, readHistory } from "./history.js";
 import { type ExecutionEnd, failureOf, outputOf, parseJson } from "./outcome.js";
 import type { Pacer } from "./pacing.js";
-import { findAsked, makeQuestion, type QuestionOptions } from "./question.js";
+import { type Asked, findAsked, makeQuestion, type QuestionOptions } from "./question.js";
 import { runStatus } from "./status.js";
 
 /** Options about reading executions. */
@@ -59,6 +59,7 @@ export interface ExecutionRef {
 /** How long SUCCEEDED may come without an output, in milliseconds. Describe is eventually consistent. */
 const OUTPUT_GRACE_MS = 60_000;
 const MAX_BYTES = 262_144;
+const ASKED_LIMIT = 1000;
 const CLOSED_TOKENS = new Set(["InvalidToken", "TaskDoesNotExist", "TaskTimedOut"]);
 
 /** Reads, stops and answers executions, whoever started them. */
@@ -66,6 +67,8 @@ export class Executions {
   readonly #heartbeats: Heartbeats;
   readonly #activity: ActivityTasks | undefined;
   readonly #limit: number;
+  /** By execution and event. Only saves requests: a new process reads them again. */
+  readonly #asked = new Map<string, Asked | undefined>();
 
   constructor(
     private readonly connection: Connection,
@@ -200,26 +203,43 @@ export class Executions {
       ({ resource, state }) =>
         resource.endsWith(".waitForTaskToken") && (options.states?.includes(state) ?? true),
     );
-    const [oldest] = pending;
-    if (oldest === undefined) return [];
-    const upTo = oldest.event.id ?? 0;
-    const whole = await readHistory(this.connection.client, executionArn, {
-      limit: this.#limit,
-      data: true,
-      upTo,
-      signal,
-    });
     const machine = parseExecutionArn(executionArn)?.machine ?? "";
     const asked = await Promise.all(
       pending.map(async ({ event, state, heartbeatSeconds }) => {
-        const found = findAsked(parametersOf(whole.events.find(({ id }) => id === event.id)), options);
+        const found = await this.#askedBy(executionArn, event, options, signal);
         if (found === undefined) return [];
-        if (heartbeatSeconds !== undefined && !(await this.#heartbeats.keep(found.token, heartbeatSeconds)))
+        if (heartbeatSeconds !== undefined && !(await this.#heartbeats.keep(found.token, heartbeatSeconds))) {
           return [];
+        }
         return [makeQuestion(`event-${event.id}`, machine, state, found)];
       }),
     );
     return asked.flat();
+  }
+
+  /** What a pending event asks. An event never changes, so its data, which costs another request, is read once. */
+  async #askedBy(
+    executionArn: string,
+    event: HistoryEvent,
+    options: QuestionOptions,
+    signal: AbortSignal,
+  ): Promise<Asked | undefined> {
+    const key = `${executionArn} ${event.id}`;
+    if (this.#asked.has(key)) return this.#asked.get(key);
+    const found = findAsked(await this.#parameters(executionArn, event, signal), options);
+    const [oldest] = this.#asked.keys();
+    if (this.#asked.size >= ASKED_LIMIT && oldest !== undefined) this.#asked.delete(oldest);
+    this.#asked.set(key, found);
+    return found;
+  }
+
+  async #parameters(executionArn: string, event: HistoryEvent, signal: AbortSignal): Promise<Json> {
+    // Some engines tell the parameters whether or not data was asked for.
+    if (event.taskScheduledEventDetails?.parameters !== undefined) return parametersOf(event);
+    const upTo = event.id ?? 0;
+    const options = { limit: this.#limit, data: true, upTo, signal };
+    const history = await readHistory(this.connection.client, executionArn, options);
+    return parametersOf(history.events.find(({ id }) => id === upTo));
   }
 
   /** Tasks of the activity. What was taken goes into the ref, because it is never given a second time. */
@@ -228,12 +248,13 @@ export class Executions {
     if (activity === undefined) return { held: [] };
     const { activityTasks: stored = [], executionArn } = ref;
     const pending = history.pendingTasks.filter(({ resource }) => resource === activity.options.activityArn);
-    let tasks = await activity.open(executionArn, stored);
+    let tasks = await activity.open(executionArn, stored, pending[0]?.heartbeatSeconds);
     if (tasks.length < pending.length) {
       await activity.take(1000);
       tasks = await activity.open(
         executionArn,
         tasks.filter((task) => stored.includes(task)),
+        pending[0]?.heartbeatSeconds,
       );
     }
     const machine = parseExecutionArn(executionArn)?.machine ?? "";

@@ -149,12 +149,12 @@ export function stepFunctions(options: StepFunctionsOptions): WorkflowAdapter {
     appearsWithinMs,
     start,
 
-    async find({ key, startedAtMs, signal }) {
+    async find({ key, lastStartedAtMs, signal }) {
       try {
         return await started(executionArnOf(machine, namePrefix + key), signal);
       } catch (error) {
         if (errorCode(error) !== "ExecutionDoesNotExist") throw error;
-        if (Date.now() - startedAtMs > appearsWithinMs) return undefined;
+        if (Date.now() - lastStartedAtMs > appearsWithinMs) return undefined;
         const message = "The execution cannot be seen yet.";
         throw new EngineError({ kind: "retry", code: "ExecutionDoesNotExist", message }, error);
       }

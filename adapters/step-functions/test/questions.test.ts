@@ -110,6 +110,24 @@ describe("task tokens", () => {
     expect(await keysOf(run)).toEqual([first!.key]);
   });
 
+  it("are read once, although their questions are told with every read", async () => {
+    server.pageSize = 10;
+    const { run, execution } = await started();
+    const [left, right] = execution.main.parallel("Both", 2);
+    left!.waitForToken("Approve", (taskToken) => ({ taskToken }));
+    right!.enter("Busy");
+    for (let step = 0; step < 50; step++) right!.add("TaskScheduled");
+    const dataPages = () => server.calls.filter(({ input }) => input.includeExecutionData === true).length;
+    const [key] = await keysOf(run);
+    const pages = dataPages();
+    expect(pages).toBeGreaterThan(1);
+    expect(await keysOf(run)).toEqual([key]);
+    expect(dataPages()).toBe(pages);
+    // Another process reads them for itself.
+    expect(await keysOf(run.with(adapterFor()))).toEqual([key]);
+    expect(dataPages()).toBe(2 * pages);
+  });
+
   it("let the author shape what the machine gets", async () => {
     const toOutput: NonNullable<Exclude<StepFunctionsOptions["questions"], false | undefined>["toOutput"]> = (
       answer,
