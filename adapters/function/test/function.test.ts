@@ -14,6 +14,7 @@ import {
 } from "../src/index.js";
 
 const { signal } = new AbortController();
+const stopRequest = { signal, stopsSent: 0, requestedAgoMs: 0 };
 const readRequest = { key: "k", ageMs: 0, signal, isClaimed: async () => false };
 
 async function started<Input>(fn: WorkflowFunction<Input>, input: unknown = null) {
@@ -130,22 +131,22 @@ describe("start", () => {
 describe("stop", () => {
   it("cancels a function that ends with the abort", async () => {
     const run = await started((_input, context) => delay(1e6, null, { signal: context.signal }));
-    await run.adapter.stop?.(run.ref, { signal });
+    await run.adapter.stop?.(run.ref, stopRequest);
     expect(await run.until("cancelled")).toEqual({ native: "aborted", status: "cancelled" });
-    await run.adapter.stop?.(run.ref, { signal });
+    await run.adapter.stop?.(run.ref, stopRequest);
   });
 
   it("cancels a function that waits for an answer", async () => {
     const run = await started((_input, { ask }) => ask({ message: "Go?" }));
     await run.until("input_required");
-    await run.adapter.stop?.(run.ref, { signal });
+    await run.adapter.stop?.(run.ref, stopRequest);
     expect((await run.until("cancelled")).questions).toBeUndefined();
   });
 
   it("reports the true result of a function that does not listen", async () => {
     let finish = (_value: string) => {};
     const run = await started(() => new Promise<string>((resolve) => (finish = resolve)));
-    await run.adapter.stop?.(run.ref, { signal });
+    await run.adapter.stop?.(run.ref, stopRequest);
     expect((await run.read()).status).toBe("working");
     finish("too late to stop");
     expect((await run.until("completed")).output).toEqual({ value: "too late to stop" });
@@ -156,7 +157,7 @@ describe("stop", () => {
       await once(context.signal, "abort");
       throw new Error("disk full");
     });
-    await run.adapter.stop?.(run.ref, { signal });
+    await run.adapter.stop?.(run.ref, stopRequest);
     expect((await run.until("completed")).failure).toEqual({ code: "Error", message: "disk full" });
   });
 });
@@ -272,7 +273,7 @@ describe("a run of another process", () => {
     const adapter = asyncFunction(() => {}, { runs: new FunctionRuns() });
     const ref = { process: { pid: child.pid, began: "1", id: "x" }, key: "k" };
     expect(await readAs(adapter, ref)).toMatchObject({ status: "failed", failure: { code: "ProcessEnded" } });
-    expect(await verdictOf(adapter.stop?.(ref as never, { signal }) ?? Promise.resolve())).toMatchObject({
+    expect(await verdictOf(adapter.stop?.(ref as never, stopRequest) ?? Promise.resolve())).toMatchObject({
       kind: "gone",
     });
   });
@@ -294,7 +295,7 @@ describe("a run of another process", () => {
       const adapter = asyncFunction(() => {}, { runs: new FunctionRuns() });
       const ref = { process: JSON.parse(String(identity)), key: "k" };
       expect((await readAs(adapter, ref)).status).toBe("unchanged");
-      expect(await verdictOf(adapter.stop?.(ref, { signal }) ?? Promise.resolve())).toMatchObject({
+      expect(await verdictOf(adapter.stop?.(ref, stopRequest) ?? Promise.resolve())).toMatchObject({
         kind: "retry",
       });
     } finally {

@@ -66,9 +66,26 @@ export async function checkRequirement<Engine>(
   }
 }
 
+/** What is wrong with the skips themselves: unknown, doubled, unexplained, not needed. */
+export async function checkSkips<Engine>({
+  create,
+  drive,
+  skip = [],
+}: CheckOptions<Engine>): Promise<string[]> {
+  const subject = await create();
+  try {
+    const adapter = await subject.connect();
+    const faults = skipFaults(drive, skip, adapter);
+    await adapter.close?.();
+    return faults;
+  } finally {
+    await subject.close?.();
+  }
+}
+
 /** Plays all requirements, one after the other. Throws when the skips themselves are wrong. */
 export async function checkAdapter<Engine>(options: CheckOptions<Engine>): Promise<Verdict[]> {
-  const faults = skipFaults(options.drive, options.skip ?? []);
+  const faults = await checkSkips(options);
   if (faults.length > 0) throw new Error(`Wrong skips: ${faults.join("; ")}.`);
   const verdicts: Verdict[] = [];
   for (const requirement of REQUIREMENTS) verdicts.push(await checkRequirement(requirement, options));

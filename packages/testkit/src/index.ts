@@ -1,4 +1,4 @@
-export { type CheckOptions, checkAdapter, checkRequirement, type Verdict } from "./check.js";
+export { type CheckOptions, checkAdapter, checkRequirement, checkSkips, type Verdict } from "./check.js";
 export type {
   Awaitable,
   Delivery,

@@ -44,6 +44,8 @@ export class Scene {
   /** Never aborted before the scene is over. */
   readonly signal: AbortSignal;
   readonly #over = new AbortController();
+  /** Before any start of the scene, as an attempt is written before it is made. */
+  readonly #startedAt = Date.now();
   readonly #opened: WorkflowAdapter[];
   readonly #claims = new Map<string, string>();
   readonly #another: () => Promise<Scene>;
@@ -123,7 +125,9 @@ export class Scene {
   async find(key: string, adapter: WorkflowAdapter, signal = this.signal): Promise<StartedRun | undefined> {
     assert.ok(adapter.find);
     const input = await this.wrap({ note: "a run of the kit" });
-    return adapter.find({ key, input, startedAtMs: Date.now(), signal, isClaimed: this.isClaimed(key) });
+    const startedAtMs = this.#startedAt;
+    const isClaimed = this.isClaimed(key);
+    return adapter.find({ key, input, startedAtMs, lastStartedAtMs: startedAtMs, signal, isClaimed });
   }
 
   isClaimed(key: string): (claim: string) => Promise<boolean> {

@@ -21,8 +21,12 @@ export type Plan =
   /** Neither can it be played nor does a skip say why. */
   | { readonly kind: "undeclared"; readonly missing: readonly DriveName[] };
 
-/** What is wrong with the skips themselves. */
-export function skipFaults<Engine>(drive: Drive<Engine>, skips: readonly Skip[]): string[] {
+/** What is wrong with the skips themselves, for such an adapter. */
+export function skipFaults<Engine>(
+  drive: Drive<Engine>,
+  skips: readonly Skip[],
+  adapter: WorkflowAdapter,
+): string[] {
   const seen = new Set<string>();
   return skips.flatMap((skip) => {
     const name = "id" in skip ? skip.id : `drive ${skip.drive}`;
@@ -33,8 +37,11 @@ export function skipFaults<Engine>(drive: Drive<Engine>, skips: readonly Skip[])
     if ("id" in skip) {
       if (!REQUIREMENTS.some(({ id }) => id === skip.id)) faults.push(`there is no requirement ${skip.id}`);
     } else {
-      if (!REQUIREMENTS.some((requirement) => requirement.drive.includes(skip.drive))) {
+      const needing = REQUIREMENTS.filter((requirement) => requirement.drive.includes(skip.drive));
+      if (needing.length === 0) {
         faults.push(`no requirement needs a situation ${skip.drive}`);
+      } else if (needing.every((requirement) => lacking(requirement, adapter).length > 0)) {
+        faults.push(`${name} is skipped, but nothing that needs it applies to this adapter`);
       }
       if (drive[skip.drive] !== undefined) faults.push(`${name} is skipped, but the drive can force it`);
     }

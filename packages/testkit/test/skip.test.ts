@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { ScriptedEngine } from "../mutants/engine.js";
 import { scriptedDrive, scriptedSubject } from "../mutants/subject.js";
-import { checkAdapter, checkRequirement, type Drive, REQUIREMENTS, type Skip } from "../src/index.js";
-import { skipFaults } from "../src/skip.js";
+import {
+  checkAdapter,
+  checkRequirement,
+  checkSkips,
+  type Drive,
+  REQUIREMENTS,
+  type Skip,
+} from "../src/index.js";
 
 type Mutate = Parameters<typeof scriptedSubject>[1];
 
@@ -103,16 +109,18 @@ describe("a skip", () => {
       { drive: "finish", reason },
       { drive: "hang", reason: " " },
       { drive: "hang", reason },
+      { drive: "log", reason },
     ];
-    const { hang: _hang, ...drive } = scriptedDrive;
-    expect(skipFaults(drive, skips)).toEqual([
+    const { hang: _hang, log: _log, ...drive } = scriptedDrive;
+    const create = () => scriptedSubject(new ScriptedEngine(), () => ({ logs: undefined as never }));
+    expect(await checkSkips({ create, drive, skip: skips })).toEqual([
       "there is no requirement read.minds",
       "no requirement needs a situation moon",
       "drive finish is skipped, but the drive can force it",
       "drive hang is skipped without a reason",
       "drive hang is skipped twice",
+      "drive log is skipped, but nothing that needs it applies to this adapter",
     ]);
-    const create = () => scriptedSubject(new ScriptedEngine());
     await expect(checkAdapter({ create, drive, skip: skips })).rejects.toThrow("read.minds");
   });
 });
