@@ -88,7 +88,7 @@ export function writeOnce(file: string, text: string): boolean {
   }
 }
 
-export function syncDirectory(directory: string): void {
+function syncDirectory(directory: string): void {
   const fd = openSync(directory, constants.O_RDONLY);
   try {
     fsyncSync(fd);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { lstat, mkdir, open, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { EngineError, isJsonObject, type RunRef } from "@taskferry/core";
-import { errorCode, syncDirectory } from "./files.js";
+import { errorCode } from "./files.js";
 import { FILES, type RunSpec } from "./records.js";
 
 /** What names a run outside. A key and not a path: what comes back from a database must not point anywhere. */
@@ -75,9 +75,9 @@ export async function publishRun(
   try {
     if (input !== undefined) await writeSynced(path.join(draft, FILES.input), input);
     await writeSynced(path.join(draft, FILES.run), JSON.stringify(spec));
-    syncDirectory(draft);
+    await syncDirectory(draft);
     await rename(draft, directoryOf(stateDir, { key }));
-    syncDirectory(stateDir);
+    await syncDirectory(stateDir);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
     // Somebody else published the same order first.
@@ -89,6 +89,16 @@ async function writeSynced(file: string, text: string): Promise<void> {
   const handle = await open(file, "wx", 0o600);
   try {
     await writeFile(handle, text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Not the one of `files.ts`: a slow disk must not hold up the server. */
+async function syncDirectory(directory: string): Promise<void> {
+  const handle = await open(directory, "r");
+  try {
     await handle.sync();
   } finally {
     await handle.close();

@@ -76,7 +76,7 @@ class Supervisor {
     });
     if ("how" in started) return started;
     this.#command = started;
-    // Its zombie waits for us until the event loop turns, so even a command that has ended has a start time.
+    // One that has ended already has no start time any more, and needs none: nobody will look for it.
     const identity = identify(started.pid) ?? { pid: started.pid, began: "" };
     const record: CommandRecord = { ...identity, startedAtMs: Date.now() };
     writeWhole(this.#file("command"), JSON.stringify(record));

@@ -43,45 +43,43 @@ function countedCommand(directory: string) {
 }
 
 describe("a starter that is killed", () => {
-  it.each(["before", "after"])(
-    "%s any step leaves a run that a second start runs exactly once",
-    async (when) => {
-      for (let at = 1, reached = true; reached; at++) {
-        const { options, count } = countedCommand(await temporaryDirectory());
-        const key = newKey();
-        const first = await startElsewhere(options, key, { at, when });
-        reached = first.killed;
-        expect(first.output).toBe(reached ? `died ${when} call ${at}\n` : "started\n");
+  it("before any step leaves a run that a second start runs exactly once", async () => {
+    for (let at = 1, reached = true; reached; at++) {
+      const { options, count } = countedCommand(await temporaryDirectory());
+      const key = newKey();
+      const first = await startElsewhere(options, key, { at, when: "before" });
+      reached = first.killed;
+      expect(first.output).toBe(reached ? `died before call ${at}\n` : "started\n");
 
-        const adapter = localProcess(options);
-        const { ref } = await adapter.start({ key, input: {}, retry: true, signal });
-        expect(ref).toEqual({ key });
-        const run = new Run(adapter, options.stateDir, key);
-        expect(await run.untilEnded(), `died ${when} step ${at}`).toMatchObject({ native: "exited 0" });
-        expect(count(), `died ${when} step ${at}`).toBe(1);
-        if (!reached) expect(at, "steps at which it was killed").toBeGreaterThan(10);
-      }
-    },
-    120_000,
-  );
+      const adapter = localProcess(options);
+      const { ref } = await adapter.start({ key, input: {}, retry: true, signal });
+      expect(ref).toEqual({ key });
+      const state = await new Run(adapter, options.stateDir, key).untilEnded();
+      expect(state, `died before step ${at}`).toMatchObject({ native: "exited 0" });
+      expect(count(), `died before step ${at}`).toBe(1);
+      if (!reached) expect(at, "steps at which it was killed").toBeGreaterThan(10);
+    }
+  }, 120_000);
 
-  it("before any step leaves a run that `find` brings to its end, or says is none", async () => {
+  it("after any step leaves a run that `find` brings to its end, or says is none", async () => {
     const found = new Set<boolean>();
     for (let at = 1, reached = true; reached; at++) {
       const { options, count } = countedCommand(await temporaryDirectory());
       const key = newKey();
-      reached = (await startElsewhere(options, key, { at, when: "before" })).killed;
+      reached = (await startElsewhere(options, key, { at, when: "after" })).killed;
       const adapter = localProcess(options);
-      const run = await adapter.find?.({
+      const search = {
         key,
         input: {},
         startedAtMs: 0,
+        lastStartedAtMs: 0,
         signal,
         isClaimed: async () => false,
-      });
+      };
+      const run = await adapter.find?.(search);
       found.add(run !== undefined);
       if (run !== undefined) await new Run(adapter, options.stateDir, key).untilEnded();
-      expect(count(), `died before step ${at}`).toBe(run === undefined ? 0 : 1);
+      expect(count(), `died after step ${at}`).toBe(run === undefined ? 0 : 1);
     }
     expect(found).toEqual(new Set([true, false]));
   }, 120_000);

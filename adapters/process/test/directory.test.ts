@@ -49,7 +49,14 @@ describe("a run directory", () => {
     const isClaimed = async () => false;
     const read = run.adapter.read({ key }, { key, ageMs: 0, signal, isClaimed });
     expect(await verdictOf(read)).toMatchObject({ kind: "gone" });
-    const found = run.adapter.find?.({ key, input: {}, startedAtMs: 0, signal, isClaimed });
+    const found = run.adapter.find?.({
+      key,
+      input: {},
+      startedAtMs: 0,
+      lastStartedAtMs: 0,
+      signal,
+      isClaimed,
+    });
     expect(await found).toBeUndefined();
   });
 

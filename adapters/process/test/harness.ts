@@ -1,5 +1,5 @@
 /** Real runs in a state directory of their own, gone after each test together with every process in them. */
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
@@ -13,7 +13,7 @@ import {
 import { expect, onTestFinished, vi } from "vitest";
 import { type LocalProcessOptions, localProcess } from "../src/index.js";
 
-export const { signal } = new AbortController();
+export const signal: AbortSignal = new AbortController().signal;
 export const ENDED = ["completed", "failed", "cancelled", "unknown"];
 
 export async function temporaryDirectory(): Promise<string> {
@@ -27,7 +27,8 @@ export async function temporaryDirectory(): Promise<string> {
 
 /** Ends what a test left behind: by the pids that the runs wrote down. */
 export function killRunsIn(stateDir: string): void {
-  for (const name of readdirSync(stateDir)) {
+  const names = statSync(stateDir).isDirectory() ? readdirSync(stateDir) : [];
+  for (const name of names) {
     for (const record of ["claim.json", "command.json"]) {
       try {
         const { pid } = JSON.parse(readFileSync(path.join(stateDir, name, record), "utf8")) as {

@@ -1,4 +1,5 @@
 import { statSync, writeFileSync } from "node:fs";
+import type { LogPage } from "@taskferry/core";
 import { describe, expect, it } from "vitest";
 import { isRunning, node, sh, signal, verdictOf } from "./harness.js";
 
@@ -115,7 +116,7 @@ describe("the log", () => {
     let pages = 0;
     let text = "";
     for (let cursor: string | undefined = "0"; cursor !== undefined; pages++) {
-      const page = await run.adapter.logs?.(run.ref, cursor, { signal });
+      const page: LogPage | undefined = await run.adapter.logs?.(run.ref, cursor, { signal });
       expect(page?.text).not.toContain("\ufffd");
       text += page?.text;
       cursor = page?.cursor;
