@@ -45,9 +45,10 @@ it("gives names that tools can have, apart even where a host folds them, whateve
     server.machines.clear();
     for (const name of order) server.createMachine(name);
     const found = await discoverStateMachines({ client: server.client(), prefix: "x-" });
-    return Object.fromEntries(
-      found.map(({ stateMachineArn, name }) => [stateMachineArn.split(":").at(-1), name]),
+    const pairs = found.map(
+      ({ stateMachineArn, name }) => [stateMachineArn.split(":").at(-1) ?? "", name] as const,
     );
+    return Object.fromEntries(pairs);
   };
   const names = await namesIn(machines);
   const folded = Object.values(names).map((name) => name.toLowerCase().replaceAll("-", "_"));

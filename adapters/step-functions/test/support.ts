@@ -98,6 +98,7 @@ export class Run {
       key: this.key,
       input: {},
       startedAtMs,
+      lastStartedAtMs: startedAtMs,
       signal: newSignal(),
       isClaimed: async () => false,
     };
