@@ -1,6 +1,7 @@
 import { checkRequirement } from "@taskferry/testkit/check";
 import { REQUIREMENTS, type RequirementId } from "@taskferry/testkit/requirements";
 import { type NativeRun, ScriptedEngine } from "./engine.js";
+import { failures } from "./failing.js";
 import { lifecycle } from "./lifecycle.js";
 import type { Mutant } from "./mutant.js";
 import { scriptedDrive, scriptedSubject } from "./subject.js";
@@ -8,7 +9,7 @@ import { talks } from "./talking.js";
 import { tales } from "./telling.js";
 
 /** All of them. */
-export const MUTANTS: readonly Mutant[] = [...lifecycle, ...tales, ...talks];
+export const MUTANTS: readonly Mutant[] = [...lifecycle, ...tales, ...talks, ...failures];
 
 /** The requirements that a mutant breaks. */
 export async function brokenBy(mutant: Mutant): Promise<{ id: RequirementId; reason: string }[]> {
