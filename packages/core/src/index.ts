@@ -36,10 +36,10 @@ export { LOCAL_OWNER, type Owner, type Principal, principalOwner } from "./owner
 export { renderResult } from "./result.js";
 export type { ObjectSchema } from "./schema.js";
 export { type AttachOptions, attach } from "./server/attach.js";
-export type { Caller, OwnerResolver } from "./server/connection.js";
+export type { Caller, Connection, OwnerResolver } from "./server/connection.js";
+export type { ServerInfo } from "./server/make-server.js";
 export { type HttpServer, type ServeHttpOptions, serveHttp } from "./server/serve-http.js";
 export {
-  type ServerInfo,
   type ServeStdioOptions,
   type StdioServer,
   serveStdio,

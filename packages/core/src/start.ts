@@ -36,16 +36,22 @@ async function tryStart(
 ): Promise<Task> {
   const now = Date.now();
   // Promise 2: the attempt is on disk before the engine hears of it.
-  let task = await changeTask(ctx.store, before, (fresh) => ({
-    patch: {
-      startPhase: "attempted",
-      startAttempts: fresh.startAttempts + 1,
-      firstStartAt: fresh.firstStartAt ?? now,
-      lastStartAt: now,
-      dueAt: now + ctx.timing.leaseMs,
-    },
-    events: [{ type: "run.starting", detail: { attempt: fresh.startAttempts + 1 } }],
-  }));
+  let task = await changeTask(ctx.store, before, (fresh) => {
+    // Cancelled in this very moment: what has not been tried is not tried any more.
+    const called = isTerminal(fresh.status) || fresh.cancelRequestedAt !== null;
+    if (fresh.startPhase === "none" || (fresh.startPhase === "owed" && called)) return undefined;
+    return {
+      patch: {
+        startPhase: "attempted",
+        startAttempts: fresh.startAttempts + 1,
+        firstStartAt: fresh.firstStartAt ?? now,
+        lastStartAt: now,
+        dueAt: now + ctx.timing.leaseMs,
+      },
+      events: [{ type: "run.starting", detail: { attempt: fresh.startAttempts + 1 } }],
+    };
+  });
+  if (task.startPhase !== "attempted") return task;
   try {
     const run = await nativeCall("start", task, () =>
       adapter.start({ key: task.startKey, input: task.input, retry }),

@@ -36,6 +36,7 @@ export interface AttachOptions {
 /**
  * Serves an engine's workflows on an MCP server, in all generations of MCP Tasks that its connection can speak. Call it
  * once per server instance, before connecting; ordinary tools may be registered before or after.
+ * @returns what is known of the client, once it is connected
  * @throws WorkflowError `configuration` if a workflow and an ordinary tool share a name, or the server is connected
  *
  * @example
@@ -43,7 +44,7 @@ export interface AttachOptions {
  * server.registerTool("ping", {}, async () => ({ content: [{ type: "text", text: "pong" }] }));
  * attach(server, engine);
  */
-export function attach(mcpServer: McpServer, engine: TaskEngine, options: AttachOptions = {}): void {
+export function attach(mcpServer: McpServer, engine: TaskEngine, options: AttachOptions = {}): Connection {
   const { server } = mcpServer;
   if (server.transport !== undefined) {
     throw new WorkflowError("configuration", "attach must be called before the server is connected");
@@ -69,6 +70,7 @@ export function attach(mcpServer: McpServer, engine: TaskEngine, options: Attach
     };
     return connect(transport);
   };
+  return connection;
 }
 
 const ANY_PARAMS = z.looseObject({});

@@ -10,6 +10,9 @@ import type { SdkServer } from "./sdk-seam.js";
 /** Tells whose tasks a request may see. */
 export type OwnerResolver = (caller: Caller) => Owner;
 
+/** The 2025-era generation that a client has shown itself to speak. */
+export type Spoken = Exclude<Generation, "2026-07-28"> | undefined;
+
 /** What is known of who sends a request. */
 export interface Caller {
   readonly authInfo?: NonNullable<ServerContext["http"]>["authInfo"];
@@ -22,7 +25,7 @@ export interface Caller {
 export class Connection {
   readonly id = randomUUID();
   /** The 2025-era generation this client has shown itself to speak. */
-  spoken: Exclude<Generation, "2026-07-28"> | undefined;
+  spoken: Spoken;
   readonly closed = new AbortController();
 
   constructor(

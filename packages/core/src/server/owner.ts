@@ -14,14 +14,24 @@ export interface OwnerPolicy {
   readonly addressOf?: (request: Request) => string | undefined;
 }
 
-/** The resolver for a policy. A principal comes first, always. */
+/** The resolver for a policy. */
 export function ownerResolver({ strangers, addressOf }: OwnerPolicy): OwnerResolver {
-  return ({ authInfo, sessionId, request }: Caller): Owner => {
-    if (authInfo !== undefined) return authenticatedOwner(authInfo);
-    if (request === undefined || strangers === "local") return LOCAL_OWNER;
-    const address = addressOf?.(request) ?? "unknown";
-    return sessionId === undefined ? anonymousOwner(address) : sessionOwner(sessionId, address);
+  return ({ authInfo, sessionId, request }: Caller) => {
+    if (request === undefined && authInfo === undefined) return LOCAL_OWNER;
+    return ownerOf(strangers, (request && addressOf?.(request)) ?? "unknown", authInfo, sessionId);
   };
+}
+
+/** The owner of what an HTTP request makes. A principal comes first, always. */
+export function ownerOf(
+  strangers: OwnerPolicy["strangers"],
+  address: string,
+  authInfo?: Caller["authInfo"],
+  sessionId?: string,
+): Owner {
+  if (authInfo !== undefined) return authenticatedOwner(authInfo);
+  if (strangers === "local") return LOCAL_OWNER;
+  return sessionId === undefined ? anonymousOwner(address) : sessionOwner(sessionId, address);
 }
 
 /**

@@ -1,27 +1,15 @@
 /** A ready-made HTTP server: 2026-07-28 and 2025-era clients at one URL, the latter with sessions or without. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { hostHeaderValidation, originValidation, toNodeHandler } from "@modelcontextprotocol/node";
-import {
-  type AuthInfo,
-  bearerAuthChallengeResponse,
-  createMcpHandler,
-  isInitializeRequest,
-  isLegacyRequest,
-  OAuthError,
-  OAuthErrorCode,
-  readRequestBody,
-} from "@modelcontextprotocol/server";
+import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
 import type { TaskEngine } from "../engine.js";
 import { WorkflowError } from "../errors.js";
 import type { JsonObject } from "../json.js";
 import type { Principal } from "../owner.js";
 import type { AttachOptions } from "./attach.js";
-import { listenedTaskIds } from "./listen.js";
-import { listenOverHttp } from "./listen-http.js";
-import { ownerResolver } from "./owner.js";
-import { makeServer, type ServerInfo } from "./serve-stdio.js";
-import { errorResponse, type SessionOptions, Sessions } from "./sessions.js";
+import { HttpFace } from "./http-face.js";
+import type { ServerInfo } from "./make-server.js";
+import type { SessionOptions } from "./sessions.js";
 
 export interface ServeHttpOptions extends ServerInfo, Pick<AttachOptions, "companions" | "inlineWaitMs"> {
   /** @default 0: a free one */
@@ -34,10 +22,7 @@ export interface ServeHttpOptions extends ServerInfo, Pick<AttachOptions, "compa
    * Verifies a bearer token and tells who it stands for; `undefined` or an error refuses it. With it, every request
    * needs a token, and tasks belong to the principal. Without it, only loopback is served, unless `allowAnonymous`.
    */
-  readonly verify?: (
-    token: string,
-    request: Request,
-  ) => Promise<Principal | undefined> | Principal | undefined;
+  readonly verify?: (token: string) => Promise<Principal | undefined> | Principal | undefined;
   /** Serve strangers beyond loopback: ids are random, nothing is listed, limits count by address. @default false */
   readonly allowAnonymous?: boolean;
   /** Hostnames that the `Host` header may name. @default the loopback names; needed when `host` is another */
@@ -91,10 +76,21 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
     if (!validHost(req, res) || !validOrigin(req, res)) return;
     const { pathname } = new URL(req.url ?? "/", "http://localhost");
     if (pathname === "/health") return answerJson(res, 200, { status: "ok" });
-    if (pathname === "/ready")
-      return void face.ready().then((ready) => answerJson(res, ready ? 200 : 503, { ready }));
+    if (pathname === "/ready") {
+      void engine.isReady().then((ready) => answerJson(res, ready ? 200 : 503, { ready }));
+      return;
+    }
     if (pathname !== path) return answerJson(res, 404, { error: `Not found: MCP is served at ${path}` });
-    void face.serve(req, res);
+    face.serve(req, res).catch((error: unknown) => {
+      engine.log.warn({ error: error instanceof Error ? error.name : "thrown" }, "http");
+      if (res.headersSent) res.destroy();
+      else
+        answerJson(res, 500, {
+          jsonrpc: "2.0",
+          id: null,
+          error: { code: -32_603, message: "Internal error" },
+        });
+    });
   });
   await listen(server, options.port ?? 0, host);
   const { port } = server.address() as AddressInfo;
@@ -109,118 +105,6 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
       await closed;
     },
   };
-}
-
-/** Routes one HTTP request to the era, session or listen that it belongs to. */
-class HttpFace {
-  private readonly addresses = new WeakMap<Request, string>();
-  private readonly entry: ReturnType<typeof createMcpHandler>;
-  private readonly sessions: Sessions;
-  private readonly owner: ReturnType<typeof ownerResolver>;
-  private readonly maxBodyBytes: number;
-
-  constructor(
-    private readonly engine: TaskEngine,
-    private readonly options: ServeHttpOptions,
-    onLoopback: boolean,
-  ) {
-    this.maxBodyBytes = options.maxBodyBytes ?? 4_194_304;
-    this.owner = ownerResolver({
-      strangers: onLoopback && options.allowAnonymous !== true ? "local" : "anonymous",
-      addressOf: (request) => this.addresses.get(request),
-    });
-    this.entry = createMcpHandler(
-      (context) => makeServer(engine, options, { ...options, owner: this.owner, context }),
-      {
-        onerror: (error) => engine.log.debug({ error: error.message }, "request refused"),
-        maxRequestBodySize: this.maxBodyBytes,
-      },
-    );
-    this.sessions = new Sessions({ max: 1000, idleMs: 1_800_000, ...options.sessions });
-  }
-
-  async serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const address = req.socket.remoteAddress ?? "unknown";
-    const handler = toNodeHandler(
-      { fetch: (request) => this.fetch(request, address) },
-      {
-        maxRequestBodySize: this.maxBodyBytes,
-        onerror: (error) => this.engine.log.warn({ error: error.name }, "http"),
-      },
-    );
-    // Node's own type says that a server's request may lack a method; it never does.
-    await handler(req as IncomingMessage & { method: string; url: string }, res);
-  }
-
-  /** Whether the database answers. */
-  async ready(): Promise<boolean> {
-    return this.engine.isReady();
-  }
-
-  async close(): Promise<void> {
-    await this.sessions.close();
-    await this.entry.close();
-  }
-
-  private async fetch(request: Request, address: string): Promise<Response> {
-    this.addresses.set(request, address);
-    const authInfo = await this.authenticate(request);
-    if (authInfo instanceof Response) return authInfo;
-    const auth = authInfo === undefined ? {} : { authInfo };
-    const sessionId = request.headers.get("mcp-session-id") ?? undefined;
-    const principal = authInfo === undefined ? "" : this.owner({ authInfo }).id;
-
-    if (request.method !== "POST") {
-      return sessionId === undefined
-        ? this.entry.fetch(request, auth)
-        : this.sessions.serve(sessionId, request, principal, auth);
-    }
-    if (!(request.headers.get("content-type") ?? "").toLowerCase().startsWith("application/json")) {
-      return errorResponse(415, -32_000, "Unsupported Media Type: Content-Type must be application/json");
-    }
-    const body = await readRequestBody(request, this.maxBodyBytes);
-    if (body.tooLarge) {
-      return errorResponse(413, -32_600, `Request too large: at most ${this.maxBodyBytes} bytes are taken`);
-    }
-    let parsedBody: unknown;
-    try {
-      parsedBody = JSON.parse(body.text);
-    } catch {
-      return errorResponse(400, -32_700, "Parse error: the request body is not valid JSON");
-    }
-    const given = { ...auth, parsedBody };
-    if (!(await isLegacyRequest(request, parsedBody))) {
-      if (listenedTaskIds(parsedBody) === undefined) return this.entry.fetch(request, given);
-      const owner = this.owner({ request, ...auth });
-      return listenOverHttp(this.entry, request, parsedBody as JsonObject, this.engine, owner, given);
-    }
-    if (sessionId !== undefined) return this.sessions.serve(sessionId, request, principal, given);
-    if (!isInitializeRequest(parsedBody)) return this.entry.fetch(request, given);
-    const context = { era: "legacy" as const, requestInfo: request, ...auth };
-    const make = () => makeServer(this.engine, this.options, { ...this.options, owner: this.owner, context });
-    return this.sessions.open(request, make, principal, given);
-  }
-
-  /** @returns the caller, `undefined` where none is asked for, or the answer that refuses the request */
-  private async authenticate(request: Request): Promise<AuthInfo | Response | undefined> {
-    const { verify, resourceMetadataUrl } = this.options;
-    if (verify === undefined) return undefined;
-    const challenge = (message: string) =>
-      bearerAuthChallengeResponse(
-        new OAuthError(OAuthErrorCode.InvalidToken, message),
-        resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl },
-      );
-    const token = /^Bearer +(\S+)$/i.exec(request.headers.get("authorization") ?? "")?.[1];
-    if (token === undefined) return challenge("Send a bearer token in the Authorization header");
-    try {
-      const principal = await verify(token, request);
-      if (principal === undefined) return challenge("The token is not accepted");
-      return { token, clientId: principal.client ?? principal.subject, scopes: [], extra: { ...principal } };
-    } catch {
-      // Why a token was refused is for the operator's hook to log, not for whoever holds the token.
-      return challenge("The token is not accepted");
-    }
-  }
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

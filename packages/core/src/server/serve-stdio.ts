@@ -1,21 +1,11 @@
 /** A ready-made stdio server: one process, one host, both eras. */
-import { type McpRequestContext, McpServer } from "@modelcontextprotocol/server";
+import type { McpRequestContext } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio as serveSdkStdio } from "@modelcontextprotocol/server/stdio";
 import type { TaskEngine } from "../engine.js";
 import { LOCAL_OWNER } from "../owner.js";
-import { type AttachOptions, attach } from "./attach.js";
+import type { AttachOptions } from "./attach.js";
 import { ListeningTransport } from "./listen-stdio.js";
-
-/** What both ready-made servers are made of. */
-export interface ServerInfo {
-  readonly name: string;
-  readonly version: string;
-  readonly title?: string;
-  /** Shown to the model by hosts. */
-  readonly instructions?: string;
-  /** Registers ordinary tools, resources and prompts beside the workflows. Called for every server instance. */
-  readonly setup?: (server: McpServer, context: McpRequestContext) => void | Promise<void>;
-}
+import { makeServer, type ServerInfo } from "./make-server.js";
 
 export interface ServeStdioOptions extends ServerInfo, Pick<AttachOptions, "companions" | "inlineWaitMs"> {
   /** The largest message, in bytes; a host that sends more is told so and disconnected by the SDK. @default 67108864 */
@@ -41,7 +31,14 @@ export function serveStdio(engine: TaskEngine, options: ServeStdioOptions): Stdi
     maxBufferSize: options.maxMessageBytes ?? 64 * 1024 * 1024,
   });
   const transport = new ListeningTransport(pipe, engine, LOCAL_OWNER);
-  const handle = serveSdkStdio((context) => makeServer(engine, options, { ...options, context }), {
+  const { companions, inlineWaitMs } = options;
+  const attachOptions = {
+    ...(companions !== undefined && { companions }),
+    ...(inlineWaitMs !== undefined && { inlineWaitMs }),
+  };
+  const serverFor = async (context: McpRequestContext) =>
+    (await makeServer(engine, options, { ...attachOptions, context })).server;
+  const handle = serveSdkStdio(serverFor, {
     transport,
     onerror: (error) => engine.log.warn({ error: error.name }, "stdio"),
   });
@@ -53,23 +50,4 @@ export function serveStdio(engine: TaskEngine, options: ServeStdioOptions): Stdi
     };
   });
   return { closed, close: () => handle.close() };
-}
-
-/** One SDK server instance with everything attached. */
-export async function makeServer(
-  engine: TaskEngine,
-  { name, version, title, instructions, setup }: ServerInfo,
-  { context, ...attachOptions }: AttachOptions & { readonly context: McpRequestContext },
-): Promise<McpServer> {
-  const info = { name, version, ...(title !== undefined && { title }) };
-  const server = new McpServer(info, instructions === undefined ? {} : { instructions });
-  await setup?.(server, context);
-  const { owner, companions, inlineWaitMs } = attachOptions;
-  attach(server, engine, {
-    context,
-    ...(owner !== undefined && { owner }),
-    ...(companions !== undefined && { companions }),
-    ...(inlineWaitMs !== undefined && { inlineWaitMs }),
-  });
-  return server;
 }

@@ -5,6 +5,7 @@ import {
   type McpServer,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
+import type { Connection } from "./connection.js";
 
 export interface SessionOptions {
   /** How many sessions may be open. @default 1000 */
@@ -16,6 +17,7 @@ export interface SessionOptions {
 interface Session {
   readonly transport: WebStandardStreamableHTTPServerTransport;
   readonly server: McpServer;
+  readonly connection: Connection;
   /** Who opened it: a session id alone must not open another principal's session. */
   readonly principal: string;
   usedAt: number;
@@ -39,7 +41,7 @@ export class Sessions {
   /** Opens a session for an `initialize` request and answers it. */
   async open(
     request: Request,
-    makeServer: () => Promise<McpServer>,
+    make: () => Promise<{ readonly server: McpServer; readonly connection: Connection }>,
     principal: string,
     options: { readonly authInfo?: AuthInfo; readonly parsedBody: unknown },
   ): Promise<Response> {
@@ -51,11 +53,18 @@ export class Sessions {
         `Too many sessions: at most ${this.options.max} may be open. Try again later.`,
       );
     }
-    const server = await makeServer();
+    const { server, connection } = await make();
     const transport: WebStandardStreamableHTTPServerTransport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => randomUUID(),
       onsessioninitialized: (id) => {
-        this.sessions.set(id, { transport, server, principal, usedAt: Date.now(), openRequests: 0 });
+        this.sessions.set(id, {
+          transport,
+          server,
+          connection,
+          principal,
+          usedAt: Date.now(),
+          openRequests: 0,
+        });
       },
       onsessionclosed: (id) => {
         this.sessions.delete(id);
@@ -63,6 +72,14 @@ export class Sessions {
     });
     await server.connect(transport);
     return transport.handleRequest(request, options);
+  }
+
+  /** What is known of an open session's client; `undefined` if there is no such session of this principal. */
+  connection(id: string, principal: string): Connection | undefined {
+    const session = this.sessions.get(id);
+    if (session === undefined || session.principal !== principal) return undefined;
+    session.usedAt = Date.now();
+    return session.connection;
   }
 
   /** Serves a request of an open session; one that is not there, or another principal's, is not found. */
