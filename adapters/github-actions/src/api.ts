@@ -40,15 +40,27 @@ const PARALLEL_PAGES = 4;
  * rate limit), writes that are sent exactly once, and the rate limit's headers.
  */
 export class GitHubApi {
-  readonly rateLimit = new RateLimit();
+  readonly #rateLimits = new Map<string, RateLimit>();
+  readonly #limitPerOwner: boolean;
   readonly #clients: ClientFor;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #cache = new Map<string, CacheEntry>();
   #clockOffsetMs = 0;
 
-  constructor(clients: ClientFor, apiVersion: string) {
+  /** `limitPerOwner`: each installation of a GitHub App has a budget of its own. */
+  constructor(clients: ClientFor, options: { readonly apiVersion: string; readonly limitPerOwner: boolean }) {
+    const { apiVersion } = options;
     this.#clients = clients;
+    this.#limitPerOwner = options.limitPerOwner;
     this.#headers = { "x-github-api-version": apiVersion, accept: "application/vnd.github+json" };
+  }
+
+  /** What is known of the budget that calls about a repository are counted against. */
+  rateLimit(repository: Repository): RateLimit {
+    const name = this.#limitPerOwner ? repository.owner.toLowerCase() : "";
+    const limit = this.#rateLimits.get(name) ?? new RateLimit();
+    this.#rateLimits.set(name, limit);
+    return limit;
   }
 
   /** Now, by GitHub's clock as far as it is known, in epoch milliseconds. */
@@ -183,7 +195,8 @@ export class GitHubApi {
     parameters: Readonly<Record<string, unknown>>,
     request: Readonly<Record<string, unknown>>,
   ): ReturnType<Awaited<ReturnType<ClientFor>>["request"]> {
-    this.rateLimit.check();
+    const rateLimit = this.rateLimit(repository);
+    rateLimit.check();
     try {
       const client = await this.#clients(repository.owner, repository.repo);
       const response = await client.request(route, {
@@ -192,13 +205,13 @@ export class GitHubApi {
         ...parameters,
         request,
       });
-      this.rateLimit.observe(response.headers);
+      rateLimit.observe(response.headers);
       this.#observeClock(response.headers["date"]);
       return response;
     } catch (error) {
-      this.rateLimit.observeError(error);
+      rateLimit.observeError(error);
       if (isRequestError(error) && error.response !== undefined) {
-        if (error.status === 304) this.rateLimit.observe(error.response.headers);
+        if (error.status === 304) rateLimit.observe(error.response.headers);
         this.#observeClock(error.response.headers["date"]);
       }
       throw error;

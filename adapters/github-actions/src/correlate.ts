@@ -60,7 +60,8 @@ export async function findRun(
 ): Promise<Found> {
   const runs = await dispatchedRuns(api, repository, search, signal);
   if (search.correlated) {
-    const run = runs.find(({ title }) => title.includes(search.key));
+    // The oldest: should a dispatch ever have been made twice, every read tells the same run.
+    const run = runs.findLast(({ title }) => title.includes(search.key));
     return run === undefined ? { kind: "none" } : { kind: "run", run };
   }
   const candidates: Run[] = [];

@@ -1,5 +1,5 @@
-import type { GitHubApi, Repository } from "./api.js";
-import { explain, statusOf } from "./errors.js";
+import type { Answered, GitHubApi, Repository } from "./api.js";
+import { explain, refused, statusOf } from "./errors.js";
 import { fields } from "./wire.js";
 
 /** What a dispatch is made of. */
@@ -61,7 +61,7 @@ export class Dispatcher {
   ): Promise<Dispatched> {
     const sentMs = Date.now();
     const body = { workflow_id: dispatch.workflow, ref: dispatch.ref, inputs: dispatch.inputs, ...details };
-    const answer = await this.#api.send(repository, ROUTE, body, signal);
+    const answer = await this.#send(repository, body, signal);
     const tookMs = Date.now() - sentMs;
     const sinceMs = (answer.serverTimeMs ?? Date.now()) - tookMs - CLOCK_GRAIN_MS;
     const run = fields(answer.data);
@@ -71,10 +71,25 @@ export class Dispatcher {
     const url = run["html_url"];
     return { runId: String(runId), ...(typeof url === "string" ? { url } : {}), sinceMs };
   }
+
+  async #send(
+    repository: Repository,
+    body: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<Answered> {
+    try {
+      return await this.#api.send(repository, ROUTE, body, signal);
+    } catch (error) {
+      const status = statusOf(error);
+      if (status !== 400 && status !== 422) throw error;
+      // GitHub's message quotes inputs, and Octokit's error holds the whole request: neither may reach a log.
+      const { code = "Unprocessable", message = "" } = explain(error) ?? {};
+      throw refused(code, message);
+    }
+  }
 }
 
 /** 400 or 422 for none of the reasons that we know: perhaps for the field that older servers do not know. */
 function isUnexplainedRefusal(error: unknown): boolean {
-  const status = statusOf(error);
-  return (status === 400 || status === 422) && explain(error)?.code === "Unprocessable";
+  return explain(error)?.code === "Unprocessable";
 }

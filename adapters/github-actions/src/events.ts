@@ -57,10 +57,7 @@ export class Deliveries {
     if (!allowsRepository(this.#options, { owner, repo })) return [];
     const { runId, attempt } = RUN_OF[event]?.(payload) ?? {};
     if (runId === undefined) return [];
-    // Tasks of a whole run and tasks of this attempt of it.
-    const refs = [knownRun(owner, repo, runId)];
-    if (attempt !== undefined) refs.push(knownRun(owner, repo, runId, attempt));
-    return refs.map(toRunRef);
+    return [toRunRef(knownRun(owner, repo, runId, attempt))];
   }
 
   async #isSigned(body: string, signature: string): Promise<boolean> {

@@ -104,13 +104,13 @@ export function githubActions(options: GitHubActionsOptions): WorkflowAdapter {
 
   /** After a start whose answer was lost: the dispatch may or may not have been accepted. */
   async function find(request: FindRequest): Promise<StartedRun | undefined> {
-    const { key, input, startedAtMs, signal } = request;
+    const { key, input, startedAtMs, lastStartedAtMs, signal } = request;
     const { repository, ref, correlated } = await plan(key, input, signal);
     const skewMs = correlated ? SKEW_WITH_KEY_MS : SKEW_MS;
     const sinceMs = api.toServerTimeMs(startedAtMs) - skewMs;
     const search = { workflow, branch: shortRef(ref), key, correlated, sinceMs };
     const found = await findRun(api, repository, search, request.isClaimed, signal);
-    const ageMs = Date.now() - startedAtMs;
+    const ageMs = Date.now() - lastStartedAtMs;
     if (found.kind === "none") {
       // GitHub answers a dispatch with the run's id, so it makes the run at once; lists may lag behind by minutes.
       if (ageMs >= appearsWithinMs) return undefined;

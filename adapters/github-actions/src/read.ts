@@ -10,7 +10,7 @@ import type { Session } from "./session.js";
 import { meaningOf, nativeWord } from "./status.js";
 import type { Run } from "./wire.js";
 
-type Request = Pick<ReadRequest, "signal" | "ageMs" | "attempt">;
+type Request = Pick<ReadRequest, "signal" | "ageMs">;
 
 /** A re-run shows as soon as GitHub took it; a replica may lag. */
 const ATTEMPT_APPEARS_WITHIN_MS = 120_000;
@@ -22,7 +22,7 @@ const PER_PAGE_MS = 5000;
 export async function readRun(session: Session, ref: KnownRun, request: Request): Promise<RunState> {
   const latest = await session.runs.read(ref, ref.runId, request.signal);
   // A dispatch makes attempt 1; whatever was made of the run afterwards is not this task's.
-  const attempt = ref.attempt ?? request.attempt ?? 1;
+  const attempt = ref.attempt ?? 1;
   if (latest.attempt < attempt) return awaitAttempt(latest, attempt, request.ageMs);
   const isLatest = latest.attempt === attempt;
   const run = isLatest ? latest : await session.runs.readAttempt(ref, ref.runId, attempt, request.signal);
@@ -62,7 +62,7 @@ export async function stateOf(
   };
   switch (meaning.status) {
     case "submitted":
-      return { ...base, status: "submitted", message: queuedMessage(run), ...paced(session, 1) };
+      return { ...base, status: "submitted", message: queuedMessage(run), ...paced(session, repository, 1) };
     case "working":
       return { ...base, ...(await workingState(session, repository, run, signal)) };
     case "input_required":
@@ -82,7 +82,7 @@ export async function stateOf(
         failure: { code: run.conclusion ?? "unknown", message: "GitHub has lost track of this run." },
       };
     default:
-      return { ...base, status: "unchanged", ...paced(session, 1) };
+      return { ...base, status: "unchanged", ...paced(session, repository, 1) };
   }
 }
 
@@ -111,18 +111,19 @@ async function workingState(
   run: Run,
   signal: AbortSignal,
 ): Promise<Omit<RunState, "native">> {
-  if (!session.progress) return { status: "working", ...paced(session, 1) };
+  if (!session.progress) return { status: "working", ...paced(session, repository, 1) };
   const jobs = await readJobs(session.api, repository, run.id, undefined, signal);
   // One job may wait for a review while others run: then the run as a whole is still "in_progress".
   if (jobs.jobs.some(({ status }) => status === "waiting")) {
     const waiting = await waitingDeployments(session.api, repository, run, signal);
-    if (waiting !== undefined) return { ...waitingState(waiting, jobs), ...paced(session, 3, jobs.pages) };
+    if (waiting !== undefined)
+      return { ...waitingState(waiting, jobs), ...paced(session, repository, 3, jobs.pages) };
   }
   return {
     status: "working",
     message: progressMessage(jobs),
     progress: progressOf(jobs),
-    ...paced(session, 2, jobs.pages),
+    ...paced(session, repository, 2, jobs.pages),
   };
 }
 
@@ -135,7 +136,7 @@ async function heldState(
 ): Promise<Omit<RunState, "native">> {
   const waiting = await waitingDeployments(session.api, repository, run, signal);
   const state = waiting === undefined ? heldBack() : waitingState(waiting);
-  return { ...state, ...paced(session, 3) };
+  return { ...state, ...paced(session, repository, 3) };
 }
 
 function heldBack(): Omit<RunState, "native"> {
@@ -151,8 +152,13 @@ function waitingState({ questions, message }: Waiting, jobs?: Jobs): Omit<RunSta
 }
 
 /** When to read again, if not as soon as core likes. */
-function paced(session: Session, requests: number, pages = 1): Pick<RunState, "nextReadMs"> {
-  const forBudget = session.api.rateLimit.paceMs(requests + pages - 1) ?? 0;
+function paced(
+  session: Session,
+  repository: Repository,
+  requests: number,
+  pages = 1,
+): Pick<RunState, "nextReadMs"> {
+  const forBudget = session.api.rateLimit(repository).paceMs(requests + pages - 1) ?? 0;
   const forPages = pages > FEW_PAGES ? pages * PER_PAGE_MS : 0;
   const nextReadMs = Math.max(forBudget, forPages);
   return nextReadMs > 0 ? { nextReadMs } : {};

@@ -10,7 +10,7 @@ export interface KnownRun {
   readonly owner: string;
   readonly repo: string;
   readonly runId: string;
-  /** Present when the task is about one attempt: a re-run, or an attempt that was watched by its URL. */
+  /** The attempt that the task is about. Absent: the first, which is what a dispatch makes. */
   readonly attempt?: number;
 }
 
@@ -37,9 +37,9 @@ export interface AcceptedDispatch {
 export type GitHubRef = KnownRun | AcceptedDispatch;
 
 /** The ref of a run, with the properties that make it comparable. */
-export function knownRun(owner: string, repo: string, runId: string, attempt?: number): KnownRun {
+export function knownRun(owner: string, repo: string, runId: string, attempt = 1): KnownRun {
   const ref = { owner: owner.toLowerCase(), repo: repo.toLowerCase(), runId };
-  return attempt === undefined ? ref : { ...ref, attempt };
+  return attempt === 1 ? ref : { ...ref, attempt };
 }
 
 /** Whether the run's id is known. */

@@ -44,14 +44,14 @@ export function rerun(options: RerunOptions): WorkflowAdapter {
 
   /** After a re-run whose answer was lost: the attempt that began since, if no other task has it. */
   async function find(request: FindRequest): Promise<StartedRun | undefined> {
-    const { input, startedAtMs, signal } = request;
+    const { input, startedAtMs, lastStartedAtMs, signal } = request;
     const { repository, run } = await namedRun(session, options, argumentsOf(input), signal);
     const sinceMs = api.toServerTimeMs(startedAtMs) - SKEW_MS;
     const isNew = run.attempt > 1 && run.startedAtMs >= sinceMs;
     if (isNew && !(await request.isClaimed(claimOf(run.id, run.attempt)))) {
       return attemptOf(repository, run, run.attempt);
     }
-    if (Date.now() - startedAtMs < (options.appearsWithinMs ?? APPEARS_WITHIN_MS)) {
+    if (Date.now() - lastStartedAtMs < (options.appearsWithinMs ?? APPEARS_WITHIN_MS)) {
       throw notYet("No new attempt is visible yet.", LOOK_AGAIN_MS);
     }
     return undefined;

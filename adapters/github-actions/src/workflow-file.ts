@@ -34,7 +34,10 @@ interface Listed {
 
 /** A new door to GitHub for a connection. */
 export function apiOf(options: ConnectionOptions): GitHubApi {
-  return new GitHubApi(clientsOf(options), options.apiVersion ?? DEFAULT_API_VERSION);
+  const { auth, octokit, apiVersion = DEFAULT_API_VERSION } = options;
+  const limitPerOwner =
+    octokit === undefined && typeof auth === "object" && auth.installationId === undefined;
+  return new GitHubApi(clientsOf(options), { apiVersion, limitPerOwner });
 }
 
 /** The name by which a run of this workflow can be told, or `undefined`. */

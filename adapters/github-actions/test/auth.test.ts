@@ -48,6 +48,19 @@ describe("a GitHub App", () => {
   });
 });
 
+it("each installation of an App has a rate limit of its own", async () => {
+  const { server, state, options } = await hello();
+  state.repository("acme/other", { files: { [CI]: CORRELATED } });
+  const { owner: _owner, repo: _repo, ...rest } = options;
+  const instance = githubActions({ ...rest, auth: { appId: 7, privateKey }, repositories: ["*/*"] });
+  server.fault({ on: /octo\/hello\/.*dispatches/, does: { status: 429, body: { message: "slow down" } } });
+  const start = (repository: string) => new Task().start(instance, { repository });
+  expect(await refusal(instance, start("octo/hello"))).toMatchObject({ code: "RateLimited" });
+  expect(await refusal(instance, start("octo/hello"))).toMatchObject({ code: "RateLimited" });
+  await start("acme/other");
+  expect(server.dispatches.map(({ status }) => status)).toEqual([429, 200]);
+});
+
 describe("other identities", () => {
   it("none at all", async () => {
     const { server, options } = await hello();

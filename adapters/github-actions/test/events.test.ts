@@ -1,6 +1,5 @@
 import { createHmac } from "node:crypto";
 import { createRequire } from "node:module";
-import type { Json } from "@taskferry/core";
 import { describe, expect, it, vi } from "vitest";
 import { githubActions, rerun, watchRun } from "../src/index.js";
 import { refusal } from "./world.js";
@@ -60,8 +59,8 @@ describe("webhook deliveries", () => {
       runId: String(inner["run_id"] ?? inner["id"]),
     };
     const attempt = inner["run_attempt"];
-    const expected: Json[] = attempt === undefined ? [ref] : [ref, { ...ref, attempt }];
-    expect(await adapter.events!(delivery(event, payload))).toEqual(expected);
+    const expected = attempt === undefined || attempt === 1 ? ref : { ...ref, attempt };
+    expect(await adapter.events!(delivery(event, payload))).toEqual([expected]);
   });
 
   it("about anything else, and about other repositories, name none", async () => {
@@ -79,7 +78,6 @@ describe("webhook deliveries", () => {
     const text =
       '{"repository":{"name":"Hello","owner":{"login":"Octo"}},"workflow_run":{"id":9007199254740993,"run_attempt":2}}';
     expect(await adapter.events!(delivery("workflow_run", undefined, { text }))).toEqual([
-      { owner: "octo", repo: "hello", runId: "9007199254740993" },
       { owner: "octo", repo: "hello", runId: "9007199254740993", attempt: 2 },
     ]);
   });
@@ -90,12 +88,12 @@ describe("webhook deliveries", () => {
       text: new URLSearchParams({ payload }).toString(),
     });
     request.headers["content-type"] = "application/x-www-form-urlencoded";
-    expect(await adapter.events!(request)).toHaveLength(2);
+    expect(await adapter.events!(request)).toHaveLength(1);
   });
 
   it("count once, also when they are sent again", async () => {
     const again = () => delivery("workflow_run", examples("workflow_run")[1], { id: "the-same" });
-    expect(await adapter.events!(again())).toHaveLength(2);
+    expect(await adapter.events!(again())).toHaveLength(1);
     expect(await adapter.events!(again())).toEqual([]);
   });
 
@@ -124,14 +122,14 @@ describe("webhook deliveries", () => {
       spy.mockRestore();
     }
     // A forged delivery does not use up the id of the real one.
-    expect(await adapter.events!(good)).toHaveLength(2);
+    expect(await adapter.events!(good)).toHaveLength(1);
   });
 
   it("are accepted with either secret during a rotation", async () => {
     const rotating = githubActions({ ...options, webhookSecret: ["new", "old"] });
     for (const secret of ["new", "old"]) {
       const request = delivery("workflow_run", examples("workflow_run")[1], { secret });
-      expect(await rotating.events!(request)).toHaveLength(2);
+      expect(await rotating.events!(request)).toHaveLength(1);
     }
   });
 

@@ -23,6 +23,11 @@ on:
       odd: { type: martian }
 `;
 
+/** An expression as workflow files write it. */
+function expression(text: string): string {
+  return `$\{{ ${text} }}`;
+}
+
 function code(call: () => unknown): string | undefined {
   try {
     call();
@@ -81,14 +86,14 @@ describe("reading a workflow file", () => {
   });
 
   it.each([
-    ["run-name: CI ${{ inputs.taskferry_id }}", ["taskferry_id"]],
-    ["run-name: ${{ github.event.inputs.taskferry_id }} x", ["taskferry_id"]],
-    ["run-name: ${{ inputs['taskferry_id'] }}", ["taskferry_id"]],
-    ["run-name: ${{ format('{0} {1}', inputs.a, inputs.b-c) }}", ["a", "b-c"]],
-    ["run-name: inputs.taskferry_id", []],
-    ["run-name: ${{ github.actor }}", []],
-  ])("knows what %s shows", (line, shown) => {
-    expect(dispatchTrigger(`${line}\non: workflow_dispatch`)?.shownInputs).toEqual(shown);
+    ["a plain input", `CI ${expression("inputs.taskferry_id")}`, ["taskferry_id"]],
+    ["one of the event", `${expression("github.event.inputs.taskferry_id")} x`, ["taskferry_id"]],
+    ["one by index", expression("inputs['taskferry_id']"), ["taskferry_id"]],
+    ["several", expression("format('{0} {1}', inputs.a, inputs.b-c)"), ["a", "b-c"]],
+    ["no expression", "inputs.taskferry_id", []],
+    ["another context", expression("github.actor"), []],
+  ])("knows what a run-name with %s shows", (_, runName, shown) => {
+    expect(dispatchTrigger(`run-name: ${runName}\non: workflow_dispatch`)?.shownInputs).toEqual(shown);
   });
 });
 

@@ -175,7 +175,7 @@ function cancel(kind: "cancel" | "force-cancel"): Handler {
       return refusal(409, "Cannot cancel a workflow run that is completed.");
     }
     run.cancels.push(kind);
-    if (kind === "force-cancel") state.finish(run, "cancelled");
+    if (kind === "force-cancel" || state.cancelEnds(run)) state.finish(run, "cancelled");
     return { status: 202, body: {} };
   });
 }

@@ -31,7 +31,7 @@ export interface Fault {
    * An answer in place of the real one; `cut-before`: the connection breaks and nothing was done; `cut-after`: it was
    * done, and the connection breaks; `hang`: it was done, and nothing is answered.
    */
-  readonly does: Answer | "cut-before" | "cut-after" | "hang";
+  readonly does: Answer | ((body: Record<string, unknown>) => Answer) | "cut-before" | "cut-after" | "hang";
   /** @default 1 */
   times?: number;
 }
@@ -107,7 +107,8 @@ export class ProtocolServer {
       const { headers } = request;
       this.received.push({ method, route, path: url.pathname, query: url.search, headers, body, status });
     };
-    const fault = this.#takeFault(`${method} ${url.pathname}`);
+    const taken = this.#takeFault(`${method} ${url.pathname}`);
+    const fault = typeof taken === "function" ? taken(body) : taken;
     if (fault === "cut-before") {
       record("cut");
       response.destroy();

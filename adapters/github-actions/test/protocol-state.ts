@@ -101,6 +101,8 @@ export class ProtocolState {
   readonly runs: RunRecord[] = [];
   /** New runs stay hidden until {@link reveal}. */
   hideNewRuns = false;
+  /** Whether a cancel ends a run at once. */
+  cancelEnds: (run: RunRecord) => boolean = () => false;
   /** How wrong the server's clock is, seen from here. */
   clockSkewMs = 0;
   #nextId = 7_000_000_001n;

@@ -26,7 +26,7 @@ describe("watching a run that exists", () => {
     const { server, state, run, connection, writes } = await withRun();
     const adapter = watchRun(connection);
     const task = await new Task().start(adapter, { run: name(run.id, server.url) });
-    expect(task.ref).toEqual({ owner: "octo", repo: "hello", runId: String(run.id), attempt: 1 });
+    expect(task.ref).toEqual({ owner: "octo", repo: "hello", runId: String(run.id) });
     state.set(run, "in_progress");
     expect(await task.read(adapter)).toMatchObject({ status: "working" });
     state.finish(run, "success");

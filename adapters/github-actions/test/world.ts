@@ -120,7 +120,8 @@ export class Task {
   find(adapter: WorkflowAdapter, input: Json = {}): Promise<StartedRun | undefined> {
     const isClaimed = this.claims.isClaimedFor(this.key);
     const { key, startedAtMs, signal } = this;
-    return adapter.find?.({ key, input, startedAtMs, signal, isClaimed }) ?? Promise.resolve(undefined);
+    const request = { key, input, startedAtMs, lastStartedAtMs: startedAtMs, signal, isClaimed };
+    return adapter.find?.(request) ?? Promise.resolve(undefined);
   }
 
   async read(adapter: WorkflowAdapter): Promise<RunState> {
