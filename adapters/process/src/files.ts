@@ -67,14 +67,18 @@ export async function exists(file: string): Promise<boolean> {
 
 /** Writes a file that is there whole or not at all, also after a power cut. Replaces an older one. */
 export function writeWhole(file: string, text: string): void {
-  const draft = writeDraft(file, text);
-  renameSync(draft, file);
+  renameSync(writeDraft(file, text, true), file);
   syncDirectory(path.dirname(file));
+}
+
+/** The same without the wait for the disk, for what is worth nothing after a power cut anyway. */
+export function writeSwiftly(file: string, text: string): void {
+  renameSync(writeDraft(file, text, false), file);
 }
 
 /** Like {@link writeWhole}, but only the first writer succeeds. @returns whether this one was the first */
 export function writeOnce(file: string, text: string): boolean {
-  const draft = writeDraft(file, text);
+  const draft = writeDraft(file, text, true);
   try {
     // A link, unlike O_EXCL, shows the file only when its content is in it.
     linkSync(draft, file);
@@ -97,8 +101,8 @@ function syncDirectory(directory: string): void {
   }
 }
 
-function writeDraft(file: string, text: string): string {
+function writeDraft(file: string, text: string, flush: boolean): string {
   const draft = path.join(path.dirname(file), `.${randomBytes(8).toString("hex")}`);
-  writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });
+  writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush });
   return draft;
 }

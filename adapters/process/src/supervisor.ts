@@ -9,7 +9,7 @@ import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type Command, runCommand } from "./command.js";
-import { exists, writeOnce, writeWhole } from "./files.js";
+import { exists, writeOnce, writeSwiftly, writeWhole } from "./files.js";
 import { identify } from "./process-identity.js";
 import {
   type Claim,
@@ -79,7 +79,8 @@ class Supervisor {
     // One that has ended already has no start time any more, and needs none: nobody will look for it.
     const identity = identify(started.pid) ?? { pid: started.pid, began: "" };
     const record: CommandRecord = { ...identity, startedAtMs: Date.now() };
-    writeWhole(this.#file("command"), JSON.stringify(record));
+    // At once: killed before this is written, we would leave a command that nobody can name.
+    writeSwiftly(this.#file("command"), JSON.stringify(record));
     this.#startClock();
     // A stop that came before there was anything to signal.
     await this.#heedStop();

@@ -6,9 +6,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Answer, JsonObject } from "@taskferry/core";
 import { type DrivenRun, testAdapter } from "@taskferry/testkit";
-import { vi } from "vitest";
 import { localProcess } from "../src/index.js";
-import { killRunsIn } from "./harness.js";
+import { eventually, killRunsIn } from "./harness.js";
 
 interface Engine {
   readonly stateDir: string;
@@ -25,7 +24,7 @@ async function tell(engine: Engine, run: DrivenRun, instruction: JsonObject, hee
   const file = path.join(inbox, `${String(count).padStart(4, "0")}.json`);
   writeFileSync(`${file}.draft`, JSON.stringify(instruction));
   renameSync(`${file}.draft`, file);
-  if (heeded) await vi.waitFor(() => readFileSync(`${file}.done`), { timeout: 10_000, interval: 10 });
+  if (heeded) await eventually(() => readFileSync(`${file}.done`));
 }
 
 const inRun = (engine: Engine, run: DrivenRun, ...names: string[]) =>
@@ -49,7 +48,7 @@ testAdapter<Engine>({
         }),
       close: async () => {
         if (existsSync(engine.stateDir)) killRunsIn(engine.stateDir);
-        await vi.waitFor(() => rm(root, { recursive: true, force: true }));
+        await eventually(() => rm(root, { recursive: true, force: true }));
       },
     };
   },

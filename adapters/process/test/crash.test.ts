@@ -2,9 +2,9 @@ import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { localProcess } from "../src/index.js";
-import { isRunning, newKey, Run, sh, signal, started, temporaryDirectory } from "./harness.js";
+import { eventually, isRunning, newKey, Run, sh, signal, started, temporaryDirectory } from "./harness.js";
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
@@ -110,7 +110,7 @@ it("a start that is aborted can be made again", async () => {
   const start = adapter.start({ key, input: {}, retry: false, signal: abort.signal });
   const aborted = expect(start).rejects.toThrow("deadline");
   const run = new Run(adapter, options.stateDir, key);
-  await vi.waitFor(() => expect(existsSync(run.file("supervisor.log"))).toBe(true), { interval: 1 });
+  await eventually(() => expect(existsSync(run.file("supervisor.log"))).toBe(true));
   abort.abort(new Error("deadline"));
   await aborted;
   await adapter.start({ key, input: {}, retry: true, signal });
@@ -144,19 +144,18 @@ describe("a supervisor that is killed", () => {
     await run.untilMessage("up");
     process.kill(await run.pid("claim"), "SIGKILL");
     await run.until((state) => expect(state.native).toBe("unsupervised"));
-    await vi.waitFor(
-      async () => {
-        await run.stop();
-        expect((await run.read()).native).toBe("lost");
-      },
-      { timeout: 5000 },
-    );
+    await eventually(async () => {
+      await run.stop();
+      expect((await run.read()).native).toBe("lost");
+    });
     expect(isRunning(await run.pid("command"))).toBe(false);
   });
 
   it("leaves questions that nobody answers any more", async () => {
     const run = await sh(`echo '{"message":"?"}' > "$TASKFERRY_QUESTIONS/q.json"; exec sleep 60`);
     await run.until((state) => expect(state.status).toBe("input_required"));
+    // The command asks by itself, perhaps before its pid is on record.
+    await run.pid("command");
     process.kill(await run.pid("claim"), "SIGKILL");
     const state = await run.until((now) => expect(now.native).toBe("unsupervised"));
     expect(state.questions).toBeUndefined();

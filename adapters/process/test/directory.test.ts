@@ -15,7 +15,7 @@ import path from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { localProcess } from "../src/index.js";
 import { sweep } from "../src/sweep.js";
-import { newKey, sh, signal, started, temporaryDirectory, verdictOf } from "./harness.js";
+import { eventually, newKey, sh, signal, started, temporaryDirectory, verdictOf } from "./harness.js";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -170,7 +170,7 @@ describe("housekeeping", () => {
     await run.untilEnded();
     const later = localProcess({ command: ["true"], stateDir: run.stateDir, keepMs: 0 });
     await later.start({ key: newKey(), input: {}, retry: false, signal });
-    await vi.waitFor(() => expect(existsSync(run.file(""))).toBe(false));
+    await eventually(() => expect(existsSync(run.file(""))).toBe(false));
   });
 });
 

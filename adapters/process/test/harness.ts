@@ -16,11 +16,18 @@ import { type LocalProcessOptions, localProcess } from "../src/index.js";
 export const signal: AbortSignal = new AbortController().signal;
 export const ENDED = ["completed", "failed", "cancelled", "unknown"];
 
+const WAIT = { timeout: 20_000, interval: 15 };
+
+/** Tries until the assertion holds. */
+export function eventually<Value>(attempt: () => Value | Promise<Value>): Promise<Value> {
+  return vi.waitFor(attempt, WAIT);
+}
+
 export async function temporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(path.join(os.tmpdir(), "taskferry-process-"));
   onTestFinished(async () => {
     killRunsIn(directory);
-    await vi.waitFor(() => rm(directory, { recursive: true, force: true }));
+    await eventually(() => rm(directory, { recursive: true, force: true }));
   });
   return directory;
 }
@@ -63,7 +70,7 @@ export class Run {
 
   /** The pid in `claim.json` (the supervisor) or `command.json`, once it is there. */
   pid(name: "claim" | "command"): Promise<number> {
-    return vi.waitFor(() => this.record(`${name}.json`)["pid"] as number, WAIT);
+    return eventually(() => this.record(`${name}.json`)["pid"] as number);
   }
 
   read(ageMs = 0): Promise<RunState> {
@@ -80,11 +87,11 @@ export class Run {
   }
 
   until(test: (state: RunState) => void): Promise<RunState> {
-    return vi.waitFor(async () => {
+    return eventually(async () => {
       const state = await this.read();
       test(state);
       return state;
-    }, WAIT);
+    });
   }
 
   untilEnded(): Promise<RunState> {
@@ -107,7 +114,6 @@ export class Run {
   }
 }
 
-const WAIT = { timeout: 15_000, interval: 15 };
 let drawn = 0;
 
 export function newKey(): string {

@@ -1,5 +1,5 @@
-import { describe, expect, it, vi } from "vitest";
-import { isRunning, node, sh, started } from "./harness.js";
+import { describe, expect, it } from "vitest";
+import { eventually, isRunning, node, sh, started } from "./harness.js";
 
 describe("a stop", () => {
   it("ends the command with SIGTERM: cancelled", async () => {
@@ -37,7 +37,7 @@ describe("a stop", () => {
     expect(isRunning(Number(message))).toBe(true);
     await run.stop();
     expect((await run.untilEnded()).status).toBe("cancelled");
-    await vi.waitFor(() => expect(isRunning(Number(message))).toBe(false));
+    await eventually(() => expect(isRunning(Number(message))).toBe(false));
   });
 
   it("of a run that has ended changes nothing", async () => {
@@ -86,7 +86,7 @@ it("no zombie and no supervisor is left", async () => {
   const run = await started({ command: ["true"] });
   await run.untilEnded();
   const [supervisor, command] = [await run.pid("claim"), await run.pid("command")];
-  await vi.waitFor(() => {
+  await eventually(() => {
     expect(() => process.kill(supervisor, 0)).toThrow("ESRCH");
     expect(() => process.kill(command, 0)).toThrow("ESRCH");
   });
