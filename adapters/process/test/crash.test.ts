@@ -4,6 +4,8 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { localProcess } from "../src/index.js";
+import { launchSupervisor } from "../src/launch.js";
+import { publishRun } from "../src/run-directory.js";
 import { eventually, isRunning, newKey, Run, sh, signal, started, temporaryDirectory } from "./harness.js";
 
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
@@ -100,6 +102,27 @@ it("eight starters of one key at once run the command once", async () => {
   expect(starters.map((starter) => starter.output)).toEqual(Array(8).fill("started\n"));
   await new Run(localProcess(options), options.stateDir, key).untilEnded();
   expect(count()).toBe(1);
+});
+
+it("eight supervisors of one order at once: one takes it, the others leave in peace", async () => {
+  const { options, count } = countedCommand(await temporaryDirectory());
+  const { stateDir, command, env } = options;
+  const key = newKey();
+  const run = new Run(localProcess(options), stateDir, key);
+  mkdirSync(stateDir, { mode: 0o700 });
+  const limits = { timeLimitMs: null, graceMs: 0, maxOutputBytes: 1000, maxJsonBytes: 1000, tailBytes: 1000 };
+  await publishRun(stateDir, key, { argv: command, cwd: "/", input: "arguments", ...limits }, undefined);
+  const launches = Array.from({ length: 8 }, () =>
+    launchSupervisor(
+      run.file(""),
+      { ...env, PATH: process.env["PATH"] as string },
+      new AbortController().signal,
+    ),
+  );
+  await Promise.all(launches);
+  expect((await run.untilEnded()).native).toBe("exited 0");
+  expect(count()).toBe(1);
+  expect(readFileSync(run.file("supervisor.log"), "utf8")).toBe("");
 });
 
 it("a start that is aborted can be made again", async () => {
