@@ -90,7 +90,7 @@ export function githubActions(options: GitHubActionsOptions): WorkflowAdapter {
     const send = () => dispatcher.dispatch(repository, { workflow, ref, inputs }, signal);
     const dispatched = correlated
       ? await send()
-      : await idLess.dispatch(repository, { workflow, branch }, key, dispatcher.tellsIds, send, signal);
+      : await idLess.dispatch(repository, { workflow, branch }, key, () => dispatcher.tellsIds, send, signal);
     const { runId, url, sinceMs, ...traces } = { before: [], seen: [], ...dispatched };
     if (runId !== undefined) {
       const started = { ref: toRunRef(knownRun(repository.owner, repository.repo, runId)), claim: runId };

@@ -39,7 +39,7 @@ export class IdLessDispatches {
     repository: Repository,
     lane: Lane,
     key: string,
-    tellsIds: boolean,
+    tellsIds: () => boolean,
     send: () => Promise<Dispatched>,
     signal: AbortSignal,
   ): Promise<Dispatched & Traces> {
@@ -70,13 +70,13 @@ export class IdLessDispatches {
     repository: Repository,
     lane: Lane,
     key: string,
-    tellsIds: boolean,
+    tellsIds: () => boolean,
     send: () => Promise<Dispatched>,
     signal: AbortSignal,
   ): Promise<Dispatched & Traces> {
     signal.throwIfAborted();
     const sinceMs = this.#api.nowMs() - this.#openForMs;
-    const before = tellsIds ? [] : await this.#ids(repository, { ...lane, sinceMs }, signal);
+    const before = tellsIds() ? [] : await this.#ids(repository, { ...lane, sinceMs }, signal);
     const dispatched = await send();
     if (dispatched.runId !== undefined) return dispatched;
     const others = this.#openIn(laneName(repository, lane));

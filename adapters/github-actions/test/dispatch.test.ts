@@ -151,7 +151,8 @@ describe("without an id and without a key in the run's name", () => {
     const tasks = await Promise.all(
       Array.from({ length: 5 }, (_, index) => new Task(claims).start(instance, { suite: `s${index}` })),
     );
-    for (const [index, task] of tasks.entries()) {
+    // The last one looks first, so it must know by itself which runs are older than its own.
+    for (const [index, task] of [...tasks.entries()].reverse()) {
       // A new process has only what was stored.
       await task.until(adapter(), ({ ref }) => ref !== undefined);
       const run = state.runs.find(({ id }) => String(id) === (task.ref as { runId: string }).runId);
