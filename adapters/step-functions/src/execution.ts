@@ -128,19 +128,25 @@ export class Executions {
     const held = ref.activityTasks?.find((task) => activityKey(task) === key);
     if (held !== undefined) return this.#send(held.token, answer, this.#output(answer, "", null), signal);
     const id = Number(/^event-(\d+)$/.exec(key)?.[1]);
-    const upTo = { limit: 25_000, data: true, upTo: id, signal };
-    const history = await readHistory(this.connection.client, ref.executionArn, upTo);
-    const event = history.events.find((candidate) => candidate.id === id);
+    const history = () =>
+      readHistory(this.connection.client, ref.executionArn, { limit: 25_000, data: true, upTo: id, signal });
+    const before = Number.isNaN(id) ? undefined : await history();
+    const event = before?.events.find((candidate) => candidate.id === id);
     const parameters = parametersOf(event);
     const asked = findAsked(parameters, this.options.questions || {});
-    if (event === undefined || asked === undefined) {
+    if (before === undefined || event === undefined || asked === undefined) {
       throw new EngineError({ kind: "gone", code: "NotAsked", message: "This question is not known." });
     }
-    const output = this.#output(answer, history.stateOf(event) ?? "", parameters);
-    const closing = history.closingEvent(id);
-    // The response to an earlier delivery may have been lost.
-    if (closing !== undefined && isAnsweredBy(closing, answer, output)) return;
-    await this.#send(asked.token, answer, output, signal);
+    const output = this.#output(answer, before.stateOf(event) ?? "", parameters);
+    // The response to an earlier delivery may have been lost, here or in another process.
+    if (isAnsweredBy(before.closingEvent(id), answer, output)) return;
+    try {
+      await this.#send(asked.token, answer, output, signal);
+    } catch (error) {
+      // The same within this one: the SDK's second attempt hears that the first one has closed the token.
+      if (!CLOSED_TOKENS.has(errorCode(error))) throw error;
+      if (!isAnsweredBy((await history()).closingEvent(id), answer, output)) throw error;
+    }
   }
 
   close(): void {
@@ -391,7 +397,8 @@ function refusalOf({ action }: Answer): string {
   return action === "decline" ? "Declined" : "Cancelled";
 }
 
-function isAnsweredBy(closing: HistoryEvent, answer: Answer, output: string): boolean {
+function isAnsweredBy(closing: HistoryEvent | undefined, answer: Answer, output: string): boolean {
+  if (closing === undefined) return false;
   if (answer.action !== "accept") return closing.taskFailedEventDetails?.error === refusalOf(answer);
   const given = closing.taskSucceededEventDetails?.output;
   return given !== undefined && canonicalJson(parseJson(given)) === output;
