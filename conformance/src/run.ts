@@ -19,7 +19,7 @@ const SCENARIOS = [
   "tasks-mrtr-composition",
 ];
 
-/** The one check that the suite itself always skips; packages/core/test/listen.test.ts stands in its place. */
+/** The one check that the suite itself always skips; packages/core/test/clients/listen.test.ts stands in its place. */
 const ALLOWED_SKIP = { scenario: "tasks-status-notifications" };
 
 interface Check {

@@ -116,7 +116,8 @@ class Binding {
       ? {}
       : { tasks: { ...(this.mayList() && { list: {} }), cancel: {}, requests } };
     this.server.registerCapabilities({
-      tools: {},
+      // As the SDK declares it with the first ordinary tool. Without it, the SDK's entry closes a listen for tasks at once.
+      tools: { listChanged: true },
       ...(resources.length > 0 && { resources: {} }),
       ...(prompts.length > 0 && { prompts: {} }),
       ...tasks,

@@ -10,6 +10,7 @@ import {
   type McpHandlerRequestOptions,
   OAuthError,
   OAuthErrorCode,
+  type ServerNotifier,
 } from "@modelcontextprotocol/server";
 import type { TaskEngine } from "../engine.js";
 import { isJsonObject, type JsonObject } from "../json.js";
@@ -99,6 +100,10 @@ export class HttpFace {
     const polled = await this.poll(req, body, sender);
     if (polled === undefined) return this.forward(req, res, sender, body);
     res.writeHead(200, { "content-type": "application/json" }).end(polled);
+  }
+
+  get notify(): ServerNotifier {
+    return this.entry.notify;
   }
 
   async close(): Promise<void> {

@@ -7,12 +7,16 @@
 import type { TaskEngine } from "../engine.js";
 import { isJsonObject, type Json, type JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
-import { CLIENT_CAPABILITIES, SUBSCRIPTION_ID } from "../wire/codec.js";
+import { CLIENT_CAPABILITIES, INVALID_PARAMS, JsonRpcError, SUBSCRIPTION_ID } from "../wire/codec.js";
 import { declaresTasks, missingTasks, taskNotification } from "../wire/v2026-07-28.js";
 
 /** A change that every server may be asked for: keeps the SDK's stream open when only tasks are listened to. */
 const KEEP_OPEN = "toolsListChanged";
 const KEEP_OPEN_NOTE = "notifications/tools/list_changed";
+
+/** Each id costs a look-up and a watch for as long as the stream is open. */
+const MOST_TASK_IDS = 1_000;
+const NO_TASK_IDS = `Invalid params: notifications.taskIds must be a list of at most ${MOST_TASK_IDS} strings`;
 
 /** A JSON-RPC message, as JSON. */
 export type Message = JsonObject;
@@ -47,15 +51,20 @@ export class ListenRelay {
     const declared = meta[CLIENT_CAPABILITIES];
     this.subscriptionId = message.id ?? null;
     this.capabilities = isJsonObject(declared) ? declared : undefined;
-    this.keepOpenWanted = (params.notifications as JsonObject)[KEEP_OPEN] === true;
-    if (!declaresTasks(this.capabilities)) this.refusal = errorReply(this.subscriptionId);
+    const notifications = params.notifications as JsonObject;
+    this.keepOpenWanted = notifications[KEEP_OPEN] === true;
+    if (!declaresTasks(this.capabilities)) this.refusal = errorReply(this.subscriptionId, missingTasks());
+    else if (!isTaskIds(notifications.taskIds))
+      this.refusal = errorReply(this.subscriptionId, new JsonRpcError(INVALID_PARAMS, NO_TASK_IDS));
   }
 
   /** The listen as the SDK's entry may see it. */
   forEntry(): Message {
     const params = this.message.params as JsonObject;
     const { taskIds: _taskIds, ...rest } = params.notifications as JsonObject;
-    return { ...this.message, params: { ...params, notifications: { ...rest, [KEEP_OPEN]: true } } };
+    // What is no boolean stays as it is, for the entry to refuse.
+    const keepOpen = typeof rest[KEEP_OPEN] === "boolean" ? true : (rest[KEEP_OPEN] ?? true);
+    return { ...this.message, params: { ...params, notifications: { ...rest, [KEEP_OPEN]: keepOpen } } };
   }
 
   /** What the client hears of a message that the entry sent on this stream; `undefined`: nothing. */
@@ -81,9 +90,7 @@ export class ListenRelay {
   private async acknowledged(message: Message): Promise<Message> {
     const params = message.params as JsonObject;
     const { [KEEP_OPEN]: keptOpen, ...honoured } = params.notifications as JsonObject;
-    const wanted = new Set(
-      (listenedTaskIds(this.message) ?? []).filter((id): id is string => typeof id === "string"),
-    );
+    const wanted = new Set((listenedTaskIds(this.message) ?? []) as readonly string[]);
     const known: string[] = [];
     // Foreign and unknown ids are left out alike: the subset tells nothing about another's tasks.
     for (const taskId of wanted) {
@@ -126,7 +133,10 @@ export class ListenRelay {
   }
 }
 
-function errorReply(id: Json): Message {
-  const { code, message, data } = missingTasks();
+function isTaskIds(value: Json | undefined): boolean {
+  return Array.isArray(value) && value.length <= MOST_TASK_IDS && value.every((id) => typeof id === "string");
+}
+
+function errorReply(id: Json, { code, message, data }: JsonRpcError): Message {
   return { jsonrpc: "2.0", id, error: { code, message, ...(data !== undefined && { data }) } };
 }

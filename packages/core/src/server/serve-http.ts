@@ -2,10 +2,12 @@
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
+import type { ServerNotifier } from "@modelcontextprotocol/server";
 import type { TaskEngine } from "../engine.js";
 import { WorkflowError } from "../errors.js";
 import type { JsonObject } from "../json.js";
 import type { Principal } from "../owner.js";
+import { within } from "../refresh.js";
 import type { AttachOptions } from "./attach.js";
 import { HttpFace } from "./http-face.js";
 import type { ServerInfo } from "./make-server.js";
@@ -41,10 +43,14 @@ export interface ServeHttpOptions extends ServerInfo, Pick<AttachOptions, "compa
 export interface HttpServer {
   readonly url: string;
   readonly port: number;
+  /** Tells clients that listen (2026-07-28) that tools, prompts or resources of this server have changed. */
+  readonly notify: ServerNotifier;
   /** Stops listening and ends open streams. The engine stays open: it is yours. */
   close(): Promise<void>;
 }
 
+/** How long closing waits for streams to end by themselves. */
+const FAREWELL_MS = 1_000;
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -74,7 +80,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
 
   const server = createServer((req, res) => {
     if (!validHost(req, res) || !validOrigin(req, res)) return;
-    const { pathname } = new URL(req.url ?? "/", "http://localhost");
+    const pathname = pathOf(req.url ?? "/");
     if (pathname === "/health") return answerJson(res, 200, { status: "ok" });
     if (pathname === "/ready") {
       void engine.isReady().then((ready) => answerJson(res, ready ? 200 : 503, { ready }));
@@ -98,9 +104,14 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
   return {
     url: `http://${shownHost}:${port}${path}`,
     port,
+    notify: face.notify,
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await face.close();
+      // Open streams have just been given their last words: only who does not take them is cut off.
+      const idle = setInterval(() => server.closeIdleConnections(), 10);
+      await within(closed, FAREWELL_MS);
+      clearInterval(idle);
       server.closeAllConnections();
       await closed;
     },
@@ -117,6 +128,12 @@ function listen(server: Server, port: number, host: string): Promise<void> {
     });
     server.listen(port, host, () => resolve());
   });
+}
+
+/** @returns the path of a request target; `undefined` for what is no target: `//` comes over the wire as well */
+function pathOf(target: string): string | undefined {
+  const base = "http://localhost";
+  return URL.canParse(target, base) ? new URL(target, base).pathname : undefined;
 }
 
 function answerJson(res: ServerResponse, status: number, body: JsonObject): void {
