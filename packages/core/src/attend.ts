@@ -95,7 +95,8 @@ async function readRun(ctx: WorkContext, task: Task, { adapter, workflow }: Serv
         isClaimed: (claim) => ctx.store.isClaimed(task.engine, claim, task),
       }),
     );
-    return await applyState(ctx, task, state, workflow);
+    // A read is the last thing that is owed: the lease goes back in the same write.
+    return await applyState(ctx, task, state, workflow, { release: ctx.holder });
   } catch (error) {
     if (isWorkflowError(error) && error.code === "task_exists") {
       // Another task took the run that this read matched. Read again: it is told as claimed now.
@@ -137,11 +138,18 @@ function readFailed(
       dueAt: now + wait,
     },
     events: fresh.failingSince === null ? [{ type: "run.unreadable", detail: { code: verdict.code } }] : [],
+    release: ctx.holder,
   }));
 }
 
 /** Writes what the engine said, and when it is to be asked again. */
-export function applyState(ctx: WorkContext, task: Task, state: RunState, workflow: Workflow): Promise<Task> {
+export function applyState(
+  ctx: WorkContext,
+  task: Task,
+  state: RunState,
+  workflow: Workflow,
+  release?: { readonly release: string },
+): Promise<Task> {
   return changeTask(ctx.store, task, async (fresh) => {
     const now = Date.now();
     const stored = await ctx.store.questions(fresh.owner, fresh.taskId);
@@ -151,7 +159,7 @@ export function applyState(ctx: WorkContext, task: Task, state: RunState, workfl
       warnOnce(ctx, fresh, `unknown native word ${JSON.stringify(state.native)}`);
     const ended = next.patch.endedAt !== undefined;
     if (ended) counters.ended.add(1, { engine: fresh.engine, status: String(next.patch.status) });
-    if (ended || next.patch.cancelConfirmedAt !== undefined) return next;
+    if (ended || next.patch.cancelConfirmedAt !== undefined) return { ...next, ...release };
     const soonest = Math.max(workflow.pollMs, state.nextReadMs ?? 0);
     // A task that nobody polls is read ever more slowly.
     const age = now - (fresh.boundAt ?? now);
@@ -162,6 +170,7 @@ export function applyState(ctx: WorkContext, task: Task, state: RunState, workfl
         : Infinity;
     return {
       ...next,
+      ...release,
       patch: {
         ...next.patch,
         nextReadAt: now + soonest,

@@ -8,6 +8,8 @@ export interface TaskChange {
   readonly patch: TaskPatch;
   readonly questions?: QuestionChanges;
   readonly events: readonly TaskEvent[];
+  /** The last write of a piece of work: gives this holder's lease back with it. */
+  readonly release?: string;
 }
 
 /**

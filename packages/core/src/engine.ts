@@ -1,5 +1,6 @@
 /** The task engine: what can be done with tasks, in no generation's words. */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { Answer, EventRequest, LogPage, Question } from "./adapter.js";
 import { changeTask, type TaskChange } from "./change.js";
 import { isWorkflowError, WorkflowError } from "./errors.js";
@@ -103,6 +104,8 @@ export class TaskEngine {
       timing,
       log,
     });
+    // Every native call listens for it.
+    setMaxListeners(0, this.shutdown.signal);
     this.recovery.start();
   }
 
@@ -152,9 +155,7 @@ export class TaskEngine {
       }
       counters.created.add(1, { engine: task.engine, generation: task.generation });
       this.audit("task.created", task);
-      if (prepared.hold === undefined && !isTerminal(task.status)) {
-        await within(this.work.run(task.owner, task.taskId), this.timing.startWaitMs);
-      }
+      if (task.startPhase === "attempted") await within(this.work.begin(task), this.timing.startWaitMs);
       return this.view((await this.store.get(task.owner, task.taskId)) ?? task);
     });
   }
@@ -188,11 +189,15 @@ export class TaskEngine {
   }
 
   private async insert(row: NewTask, hold: readonly Question[] | undefined): Promise<Task> {
-    const task = await this.store.insert(row, {
-      type: "task.created",
-      detail: { workflow: row.workflow, engine: row.engine },
-    });
-    if (hold === undefined) return task;
+    const created = { type: "task.created", detail: { workflow: row.workflow, engine: row.engine } };
+    if (hold === undefined) {
+      const { startPhase, createdAt: now } = row;
+      const until = now + this.timing.leaseMs;
+      return startPhase === "none"
+        ? this.store.insert(row, [created])
+        : this.store.insert(row, [created, { type: "run.starting" }], { holder: this.holder, now, until });
+    }
+    const task = await this.store.insert(row, [created]);
     const open = hold.map((question) => ({ ...question, key: BEFORE_PREFIX + question.key }));
     return this.store.update(task, { status: "input_required" }, { questions: { open }, now: row.createdAt });
   }
@@ -338,8 +343,7 @@ export class TaskEngine {
     const task = await this.change(owner, taskId, async (fresh) => {
       if (isTerminal(fresh.status)) return undefined;
       const now = Date.now();
-      const unstarted =
-        fresh.startPhase === "held" || (fresh.startPhase === "owed" && fresh.startAttempts === 0);
+      const unstarted = fresh.startPhase === "held" || fresh.startPhase === "owed";
       const asked = { cancelRequestedAt: fresh.cancelRequestedAt ?? now };
       const request = { type: "cancel.requested", detail: { mode } };
       if (mode === "cooperative" && !unstarted) {

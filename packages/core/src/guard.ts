@@ -141,7 +141,7 @@ export class GuardedAdapter {
 
   private async call<T>(operation: string, limitMs: number, run: GuardedCall<T>): Promise<T> {
     const deadline = new AbortController();
-    const signal = AbortSignal.any([deadline.signal, this.shutdown]);
+    const { signal } = deadline;
     let timer: NodeJS.Timeout | undefined;
     let onShutdown: (() => void) | undefined;
     // An adapter may ignore its signal, so the race is decided here.
@@ -155,13 +155,12 @@ export class GuardedAdapter {
         reject(error);
         deadline.abort(error);
       }, limitMs);
-      onShutdown = () =>
-        reject(
-          new NativeCallError(
-            { kind: "ambiguous", code: "Aborted", message: "The server is shutting down" },
-            undefined,
-          ),
-        );
+      onShutdown = () => {
+        const message = "The server is shutting down";
+        const error = new NativeCallError({ kind: "ambiguous", code: "Aborted", message }, undefined);
+        reject(error);
+        deadline.abort(error);
+      };
       if (this.shutdown.aborted) onShutdown();
       else this.shutdown.addEventListener("abort", onShutdown, { once: true });
     });

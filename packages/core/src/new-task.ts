@@ -57,6 +57,7 @@ export function newTask(
   const wanted = call.retentionMs ?? workflow.retentionMs ?? retention.defaultMs;
   const retentionMs = Math.min(Math.max(0, Math.floor(wanted)), retention.maxMs);
   const held = asked.hold !== undefined;
+  const starts = !held && asked.refuse === undefined;
   return {
     owner: call.owner.id,
     taskId: call.taskId ?? randomUUID(),
@@ -77,10 +78,11 @@ export function newTask(
     idempotencyKey: call.idempotencyKey ?? null,
     requestHash: asked.requestHash,
     startKey: newStartKey(),
-    startPhase: held ? "held" : asked.refuse === undefined ? "owed" : "none",
-    startAttempts: 0,
-    firstStartAt: null,
-    lastStartAt: null,
+    // The first attempt is written with the row: one durable write before the engine is called, not two.
+    startPhase: held ? "held" : asked.refuse === undefined ? "attempted" : "none",
+    startAttempts: starts ? 1 : 0,
+    firstStartAt: starts ? now : null,
+    lastStartAt: starts ? now : null,
     boundAt: null,
     runRef: null,
     runUrl: null,

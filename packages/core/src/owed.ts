@@ -22,6 +22,8 @@ export interface WorkContext {
   readonly log: Logger;
   /** What has been warned of already: a lying engine must not fill the log. */
   readonly warned: Set<string>;
+  /** This server instance, as leases name it. */
+  readonly holder: string;
 }
 
 /** Whether the engine is owed a stop. */

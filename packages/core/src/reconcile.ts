@@ -82,9 +82,10 @@ export function reconcile(
       ...attempt,
       ...said(task, state),
       ...(changed && { status }),
-      progress: state.progress ?? task.progress,
+      ...(state.progress !== undefined && { progress: state.progress }),
     },
-    questions: { open },
+    // Asked before every write otherwise: most runs never ask anything.
+    ...((open.length > 0 || stored.some((question) => question.state === "open")) && { questions: { open } }),
     events: changed ? [{ type: "task.status", detail: { status, native: state.native } }] : [],
     warnings,
   };

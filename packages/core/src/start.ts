@@ -31,12 +31,12 @@ function neverStart(ctx: WorkContext, task: Task): Promise<Task> {
 async function tryStart(
   ctx: WorkContext,
   before: Task,
-  { workflow, adapter }: ServedWorkflow,
+  served: ServedWorkflow,
   retry: boolean,
 ): Promise<Task> {
   const now = Date.now();
   // Promise 2: the attempt is on disk before the engine hears of it.
-  let task = await changeTask(ctx.store, before, (fresh) => {
+  const task = await changeTask(ctx.store, before, (fresh) => {
     // Cancelled in this very moment: what has not been tried is not tried any more.
     const called = isTerminal(fresh.status) || fresh.cancelRequestedAt !== null;
     if (fresh.startPhase === "none" || (fresh.startPhase === "owed" && called)) return undefined;
@@ -51,16 +51,29 @@ async function tryStart(
       events: [{ type: "run.starting", detail: { attempt: fresh.startAttempts + 1 } }],
     };
   });
-  if (task.startPhase !== "attempted") return task;
+  return task.startPhase === "attempted" ? callStart(ctx, task, served, retry) : task;
+}
+
+/** The first start of a task whose attempt was written with its row. */
+export function firstStart(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task> {
+  // Nothing follows in this piece of work, so the lease goes back with the binding.
+  return callStart(ctx, task, served, false, { release: ctx.holder });
+}
+
+async function callStart(
+  ctx: WorkContext,
+  task: Task,
+  { workflow, adapter }: ServedWorkflow,
+  retry: boolean,
+  release?: { readonly release: string },
+): Promise<Task> {
   try {
-    const run = await nativeCall("start", task, () =>
-      adapter.start({ key: task.startKey, input: task.input, retry }),
-    );
-    task = await bind(ctx, task, run, workflow);
+    const { startKey: key, input } = task;
+    const run = await nativeCall("start", task, () => adapter.start({ key, input, retry }));
+    return await bind(ctx, task, run, workflow, release);
   } catch (error) {
-    task = await startFailed(ctx, task, asNative(error));
+    return startFailed(ctx, task, asNative(error));
   }
-  return task;
 }
 
 function startFailed(ctx: WorkContext, task: Task, error: NativeCallError): Promise<Task> {
@@ -128,7 +141,13 @@ function outcomeUnknown(ctx: WorkContext, task: Task, adapter: GuardedAdapter, w
   return fail(ctx, task, "start_outcome_unknown", message, { startPhase: "none" });
 }
 
-async function bind(ctx: WorkContext, task: Task, run: StartedRun, workflow: Workflow): Promise<Task> {
+async function bind(
+  ctx: WorkContext,
+  task: Task,
+  run: StartedRun,
+  workflow: Workflow,
+  release?: { readonly release: string },
+): Promise<Task> {
   const now = Date.now();
   counters.startLatency.record(now - task.createdAt, { engine: task.engine });
   const bound = await changeTask(ctx.store, task, (fresh) => ({
@@ -142,6 +161,7 @@ async function bind(ctx: WorkContext, task: Task, run: StartedRun, workflow: Wor
       dueAt: isTerminal(fresh.status) && !stopOwed(fresh) ? null : now + workflow.pollMs,
     },
     events: [{ type: "run.started", detail: run.url === undefined ? {} : { url: run.url } }],
+    ...(run.state === undefined && release),
   }));
-  return run.state === undefined ? bound : applyState(ctx, bound, run.state, workflow);
+  return run.state === undefined ? bound : applyState(ctx, bound, run.state, workflow, release);
 }

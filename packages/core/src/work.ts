@@ -9,12 +9,11 @@ import { isWorkflowError } from "./errors.js";
 import { heldStep } from "./held.js";
 import { counters, idForLog } from "./observe.js";
 import { nothingOwed, type ServedWorkflow, type WorkContext } from "./owed.js";
-import { startRun } from "./start.js";
+import { firstStart, startRun } from "./start.js";
 import type { Task } from "./task.js";
 
 export interface WorkOptions extends Omit<WorkContext, "warned"> {
   readonly served: ReadonlyMap<string, ServedWorkflow>;
-  readonly holder: string;
 }
 
 /** One piece of work under way. */
@@ -32,8 +31,8 @@ export class Work {
   private closed = false;
 
   constructor(private readonly options: WorkOptions) {
-    const { store, timing, log } = options;
-    this.context = { store, timing, log, warned: new Set() };
+    const { store, timing, log, holder } = options;
+    this.context = { store, timing, log, holder, warned: new Set() };
   }
 
   /** Whether a flight on this task has been going on for at least this long, in milliseconds. */
@@ -60,13 +59,23 @@ export class Work {
     return this.fly(task.owner, task.taskId, async () => task);
   }
 
+  /** Starts the run of a task that has just been written, with its first attempt and this process's lease. */
+  begin(task: Task): Promise<void> {
+    return this.fly(task.owner, task.taskId, async () => task, true);
+  }
+
   /** Waits for flights; new ones are refused. */
   async drain(): Promise<void> {
     this.closed = true;
     await Promise.allSettled([...this.flights.values()].map((flight) => flight.done));
   }
 
-  private fly(owner: string, taskId: string, take: () => Promise<Task | undefined>): Promise<void> {
+  private fly(
+    owner: string,
+    taskId: string,
+    take: () => Promise<Task | undefined>,
+    isFirst = false,
+  ): Promise<void> {
     const key = keyOf(owner, taskId);
     const current = this.flights.get(key);
     if (current !== undefined) {
@@ -79,7 +88,7 @@ export class Work {
       done: Promise.resolve(),
       again: false,
     };
-    flight.done = this.attempt(owner, taskId, take).finally(() => {
+    flight.done = this.attempt(owner, taskId, take, isFirst).finally(() => {
       this.flights.delete(key);
       if (flight.again) void this.run(owner, taskId);
     });
@@ -93,42 +102,50 @@ export class Work {
     return store.lease(owner, taskId, { holder, now, until: now + timing.leaseMs });
   }
 
-  private async attempt(owner: string, taskId: string, take: () => Promise<Task | undefined>): Promise<void> {
+  private async attempt(
+    owner: string,
+    taskId: string,
+    take: () => Promise<Task | undefined>,
+    isFirst: boolean,
+  ): Promise<void> {
     const { store, holder, timing, log } = this.options;
     let renewal: NodeJS.Timeout | undefined;
+    let task: Task | undefined;
     try {
-      const task = await take();
+      task = await take();
       if (task === undefined) return;
       renewal = setInterval(() => {
         const now = Date.now();
         store.renewLease(owner, taskId, { holder, now, until: now + timing.leaseMs }).catch(() => {});
       }, timing.leaseMs / 3);
       renewal.unref();
-      await this.owed(task);
+      task = await this.owed(task, isFirst);
     } catch (error) {
       // The row still says what is owed; whoever looks next does it.
       if (isWorkflowError(error) && (error.code === "task_not_found" || error.code === "closed")) return;
       log.error({ task: idForLog(taskId), error: nameOf(error) }, "owed work could not be done");
     } finally {
       clearInterval(renewal);
-      await store.releaseLease(owner, taskId, holder).catch(() => {});
+      if (task?.leaseHolder === holder) await store.releaseLease(owner, taskId, holder).catch(() => {});
     }
   }
 
-  private async owed(leased: Task): Promise<void> {
+  private async owed(leased: Task, isFirst: boolean): Promise<Task> {
     const served = this.options.served.get(leased.workflow);
-    if (served === undefined) return;
+    if (served === undefined) return leased;
     const { context } = this;
+    if (isFirst) return firstStart(context, leased, served);
     let task = leased;
     if (task.startPhase === "held") {
       const step = await heldStep(served.workflow, task, context.store);
       if (step !== undefined) task = await changeTask(context.store, task, step);
     }
-    if (task.startPhase === "owed" || task.startPhase === "attempted")
+    if (task.startPhase === "owed" || task.startPhase === "attempted") {
       task = await startRun(context, task, served);
+    }
     if (task.startPhase === "bound") task = await attend(context, task, served);
-    if (!nothingOwed(task) || task.dueAt === null) return;
-    await changeTask(context.store, task, (fresh) =>
+    if (!nothingOwed(task) || task.dueAt === null) return task;
+    return changeTask(context.store, task, (fresh) =>
       nothingOwed(fresh) ? { patch: { dueAt: null }, events: [] } : undefined,
     );
   }

@@ -1,6 +1,6 @@
 /** The task store over Kysely, for any database behind {@link Database}. */
 import { randomBytes } from "node:crypto";
-import type { CompiledQuery, Kysely } from "kysely";
+import { type CompiledQuery, type Kysely, sql } from "kysely";
 import { isWorkflowError, WorkflowError } from "../errors.js";
 import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../task.js";
 import { questionWrites } from "./question-writes.js";
@@ -19,16 +19,30 @@ import type {
   LeaseRequest,
   ListPosition,
   NewTask,
-  QuestionChanges,
   StoredEvent,
   TaskEvent,
   TaskPatch,
   TaskStore,
   Tombstone,
+  UpdateOptions,
 } from "./task-store.js";
 
 /** Fields whose change somebody may be waiting for. */
 const VISIBLE = ["status", "message", "progress", "outcome", "runUrl", "failingSince"] as const;
+
+/** Fields that only say when to look next. */
+const PACING: ReadonlySet<string> = new Set([
+  "nextReadAt",
+  "dueAt",
+  "lastReadAt",
+  "readFailures",
+  "seen",
+  "native",
+  "progress",
+  "message",
+  "runUrl",
+  "failingSince",
+]);
 
 export class KyselyTaskStore implements TaskStore {
   private readonly listeners = new Set<(owner: string, taskId: string) => void>();
@@ -36,6 +50,7 @@ export class KyselyTaskStore implements TaskStore {
   private heardSeq = 0;
   private hearing = false;
   private closed = false;
+  private readonly shapes = new Map<string, CompiledQuery>();
   /** Compiled once: Kysely's builder costs more than the query itself. */
   private readonly getQuery: CompiledQuery<TaskRow>;
 
@@ -52,11 +67,12 @@ export class KyselyTaskStore implements TaskStore {
       .compile();
   }
 
-  async insert(task: NewTask, event: TaskEvent): Promise<Task> {
-    const row = toColumns({ ...task, version: 1, leaseHolder: null, leaseUntil: null }) as TaskRow;
+  async insert(task: NewTask, events: readonly TaskEvent[], lease?: LeaseRequest): Promise<Task> {
+    const held = { leaseHolder: lease?.holder ?? null, leaseUntil: lease?.until ?? null };
+    const row = toColumns({ ...task, ...held, version: 1 }) as TaskRow;
     await this.write(async (tx) => {
       try {
-        await tx.run(this.build.insertInto("tasks").values(row).compile());
+        await tx.run(this.insertQuery(row));
       } catch (error) {
         const violated = this.db.violated(error);
         if (violated === "pk")
@@ -66,7 +82,7 @@ export class KyselyTaskStore implements TaskStore {
         throw error;
       }
       await tx.run(this.ofTask(this.build.deleteFrom("tombstones"), row.owner, row.taskId).compile());
-      await this.append(tx, row.owner, row.taskId, [event], task.createdAt);
+      await this.append(tx, row.owner, row.taskId, events, task.createdAt);
     });
     this.tell(task.owner, task.taskId);
     return toTask(row);
@@ -146,28 +162,21 @@ export class KyselyTaskStore implements TaskStore {
     return rows.map((row) => ({ ...row, count: Number(row.count) }));
   }
 
-  async update(
-    task: Task,
-    patch: TaskPatch,
-    options: { questions?: QuestionChanges; events?: readonly TaskEvent[]; now?: number } = {},
-  ): Promise<Task> {
+  async update(task: Task, patch: TaskPatch, options: UpdateOptions = {}): Promise<Task> {
     const now = options.now ?? Date.now();
     refuseIllegal(task, patch);
-    const changes = toColumns({ ...patch, updatedAt: now, version: task.version + 1 });
     const owner = encodeName(task.owner);
     const taskId = encodeName(task.taskId);
-    const visible = options.questions !== undefined || VISIBLE.some((field) => field in patch);
+    const visible = options.questions !== undefined || VISIBLE.some((field) => differs(task, patch, field));
+    const events = options.events ?? [];
+    const told = events.length === 0 && visible ? [{ type: "task.changed" }] : events;
+    const changes = toColumns({ ...patch, version: task.version + 1, ...(visible && { updatedAt: now }) });
+    // Pacing may be lost in a power cut: then the engine is read once more than needed.
+    const durable = told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field));
     const row = await this.write(async (tx) => {
       let updated: TaskRow | undefined;
       try {
-        const query = this.build
-          .updateTable("tasks")
-          .set(changes)
-          .where("owner", "=", owner)
-          .where("taskId", "=", taskId)
-          .where("version", "=", task.version)
-          .returningAll();
-        [updated] = await tx.all(query.compile());
+        [updated] = await tx.all(this.updateQuery(owner, taskId, task.version, changes, options.release));
       } catch (error) {
         if (this.db.violated(error) !== "claim") throw error;
         throw new WorkflowError("task_exists", "Another task has claimed this run", {
@@ -184,16 +193,9 @@ export class KyselyTaskStore implements TaskStore {
         for (const query of questionWrites(this.build, owner, taskId, stored, options.questions, now))
           await tx.run(query);
       }
-      const events = options.events ?? [];
-      await this.append(
-        tx,
-        owner,
-        taskId,
-        events.length === 0 && visible ? [{ type: "task.changed" }] : events,
-        now,
-      );
+      await this.append(tx, owner, taskId, told, now);
       return updated;
-    });
+    }, durable);
     if (visible) this.tell(task.owner, task.taskId);
     return toTask(row);
   }
@@ -218,7 +220,7 @@ export class KyselyTaskStore implements TaskStore {
       .where((eb) =>
         eb.or([eb("askHolder", "is", null), eb("askHolder", "=", holder), eb("askUntil", "<=", now)]),
       );
-    return (await this.write((tx) => tx.run(query.compile()))) > 0;
+    return (await this.write((tx) => tx.run(query.compile()), false)) > 0;
   }
 
   async releaseQuestion(owner: string, taskId: string, key: string, holder: string): Promise<void> {
@@ -229,7 +231,7 @@ export class KyselyTaskStore implements TaskStore {
     )
       .where("key", "=", key)
       .where("askHolder", "=", holder);
-    await this.write((tx) => tx.run(query.compile()));
+    await this.write((tx) => tx.run(query.compile()), false);
   }
 
   async isClaimed(
@@ -261,7 +263,7 @@ export class KyselyTaskStore implements TaskStore {
         eb.or([eb("leaseHolder", "is", null), eb("leaseHolder", "=", holder), eb("leaseUntil", "<=", now)]),
       )
       .returningAll();
-    const [row] = await this.write((tx) => tx.all(query.compile()));
+    const [row] = await this.write((tx) => tx.all(query.compile()), false);
     return row === undefined ? undefined : toTask(row as TaskRow);
   }
 
@@ -293,7 +295,7 @@ export class KyselyTaskStore implements TaskStore {
         if (row !== undefined) leased.push(toTask(row as TaskRow));
       }
       return leased;
-    });
+    }, false);
   }
 
   async renewLease(owner: string, taskId: string, { holder, until }: LeaseRequest): Promise<boolean> {
@@ -302,7 +304,7 @@ export class KyselyTaskStore implements TaskStore {
       encodeName(owner),
       encodeName(taskId),
     );
-    return (await this.write((tx) => tx.run(query.where("leaseHolder", "=", holder).compile()))) > 0;
+    return (await this.write((tx) => tx.run(query.where("leaseHolder", "=", holder).compile()), false)) > 0;
   }
 
   async releaseLease(owner: string, taskId: string, holder: string): Promise<void> {
@@ -312,7 +314,7 @@ export class KyselyTaskStore implements TaskStore {
       encodeName(owner),
       encodeName(taskId),
     );
-    await this.write((tx) => tx.run(query.where("leaseHolder", "=", holder).compile()));
+    await this.write((tx) => tx.run(query.where("leaseHolder", "=", holder).compile()), false);
   }
 
   async releaseAll(holder: string): Promise<void> {
@@ -320,7 +322,7 @@ export class KyselyTaskStore implements TaskStore {
       .updateTable("tasks")
       .set({ leaseHolder: null, leaseUntil: null })
       .where("leaseHolder", "=", holder);
-    await this.write((tx) => tx.run(query.compile()));
+    await this.write((tx) => tx.run(query.compile()), false);
   }
 
   async nextDue(workflows: readonly string[]): Promise<number | undefined> {
@@ -499,6 +501,45 @@ export class KyselyTaskStore implements TaskStore {
 
   // ── queries ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+  /** A query compiled once for each shape: Kysely's builder costs more than running it. */
+  private compiled<Row>(
+    shape: string,
+    make: () => CompiledQuery<Row>,
+    parameters: readonly unknown[],
+  ): CompiledQuery<Row> {
+    const known = this.shapes.get(shape) as CompiledQuery<Row> | undefined;
+    if (known !== undefined) return { ...known, parameters };
+    const made = make();
+    if (made.parameters.length === parameters.length) this.shapes.set(shape, made);
+    return made;
+  }
+
+  private insertQuery(row: TaskRow): CompiledQuery<unknown> {
+    const make = () => this.build.insertInto("tasks").values(row).compile();
+    return this.compiled(`insert ${Object.keys(row).join()}`, make, Object.values(row));
+  }
+
+  private updateQuery(
+    owner: string,
+    taskId: string,
+    version: number,
+    changes: Partial<TaskRow>,
+    release: string | undefined,
+  ): CompiledQuery<TaskRow> {
+    const make = () =>
+      this.build
+        .updateTable("tasks")
+        .set({ ...changes, ...(release !== undefined && released(release)) })
+        .where("owner", "=", owner)
+        .where("taskId", "=", taskId)
+        .where("version", "=", version)
+        .returningAll()
+        .compile();
+    const lease = release === undefined ? [] : [release, release];
+    const shape = `update ${Object.keys(changes).join()} ${lease.length}`;
+    return this.compiled<TaskRow>(shape, make, [...Object.values(changes), ...lease, owner, taskId, version]);
+  }
+
   private questionsQuery(owner: string, taskId: string) {
     return this.ofTask(this.build.selectFrom("questions").selectAll(), owner, taskId)
       .orderBy("position")
@@ -568,8 +609,8 @@ export class KyselyTaskStore implements TaskStore {
     return this.guarded(() => this.db.all(query));
   }
 
-  private write<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
-    return this.guarded(() => this.db.write(work));
+  private write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
+    return this.guarded(() => this.db.write(work, durable));
   }
 
   private async guarded<T>(work: () => Promise<T>): Promise<T> {
@@ -580,6 +621,18 @@ export class KyselyTaskStore implements TaskStore {
       throw isWorkflowError(error) ? error : this.db.explain(error);
     }
   }
+}
+
+function differs(task: Task, patch: TaskPatch, field: (typeof VISIBLE)[number]): boolean {
+  return field in patch && JSON.stringify(patch[field]) !== JSON.stringify(task[field]);
+}
+
+/** Gives a lease back, unless it has been lost to another holder. */
+function released(holder: string) {
+  return {
+    leaseHolder: sql<string | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseHolder" END`,
+    leaseUntil: sql<number | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseUntil" END`,
+  };
 }
 
 function refuseIllegal(task: Task, patch: TaskPatch): void {

@@ -55,7 +55,10 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStor
       createQueryCompiler: () => new SqliteQueryCompiler(),
     },
   });
-  return new KyselyTaskStore(new SqliteDatabase(database, options.changePollMs ?? 100), build);
+  return new KyselyTaskStore(
+    new SqliteDatabase(database, options.changePollMs ?? 100, options.synchronous ?? "FULL"),
+    build,
+  );
 }
 
 function open({
@@ -112,6 +115,7 @@ class SqliteDatabase implements Database {
   constructor(
     private readonly database: BetterSqlite3.Database,
     private readonly changePollMs: number,
+    private readonly synchronous: "FULL" | "NORMAL",
   ) {}
 
   async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
@@ -125,8 +129,8 @@ class SqliteDatabase implements Database {
     return this.write((tx) => tx.run(query));
   }
 
-  write<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
-    const done = this.queue.then(() => this.transact(work));
+  write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
+    const done = this.queue.then(() => this.transact(work, durable));
     this.queue = done.catch(() => {});
     return done;
   }
@@ -163,7 +167,17 @@ class SqliteDatabase implements Database {
     this.database.close();
   }
 
-  private async transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
+  private async transact<T>(work: (tx: Executor) => Promise<T>, durable: boolean): Promise<T> {
+    const relaxed = !durable && this.synchronous === "FULL";
+    if (relaxed) this.database.pragma("synchronous = NORMAL");
+    try {
+      return await this.commit(work);
+    } finally {
+      if (relaxed) this.database.pragma("synchronous = FULL");
+    }
+  }
+
+  private async commit<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
     const tx: Executor = {
       all: async <Row>(query: CompiledQuery<Row>) => this.prepared(query).all(...query.parameters) as Row[],
       run: async (query: CompiledQuery<unknown>) => this.prepared(query).run(...query.parameters).changes,

@@ -11,8 +11,11 @@ export interface Executor {
 
 /** A database, as the store needs it. */
 export interface Database extends Executor {
-  /** Runs a transaction that no other writer interleaves with. Commits unless `work` rejects. */
-  write<T>(work: (tx: Executor) => Promise<T>): Promise<T>;
+  /**
+   * Runs a transaction that no other writer interleaves with. Commits unless `work` rejects.
+   * @param durable `false` for what may be lost in a power cut, never in a crash: leases, pacing
+   */
+  write<T>(work: (tx: Executor) => Promise<T>, durable?: boolean): Promise<T>;
   /** Which unique index an error says is violated, if it does: "pk", "idempotency", "claim". */
   violated(error: unknown): "pk" | "idempotency" | "claim" | undefined;
   /** Wraps an error of the driver. */

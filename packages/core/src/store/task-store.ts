@@ -76,13 +76,22 @@ export interface LeaseRequest {
   readonly until: number;
 }
 
+/** What goes with a change of a row. */
+export interface UpdateOptions {
+  readonly questions?: QuestionChanges;
+  readonly events?: readonly TaskEvent[];
+  readonly now?: number;
+  /** Gives back this holder's lease in the same transaction. */
+  readonly release?: string;
+}
+
 export interface TaskStore {
   /**
-   * Stores a new task and its first event, atomically.
+   * Stores a new task and its first events, atomically, with a lease on its work if one is asked for.
    * @throws WorkflowError `task_exists` if (owner, taskId) is taken, also by a tombstone-free old row;
    *   `idempotency_conflict` with `data: { taskId }` if (owner, idempotencyKey) is taken.
    */
-  insert(task: NewTask, event: TaskEvent): Promise<Task>;
+  insert(task: NewTask, events: readonly TaskEvent[], lease?: LeaseRequest): Promise<Task>;
 
   get(owner: string, taskId: string): Promise<Task | undefined>;
   findByIdempotencyKey(owner: string, key: string): Promise<Task | undefined>;
@@ -107,15 +116,7 @@ export interface TaskStore {
    *   may not become the patched one; a terminal row accepts no change of status, outcome or endedAt.
    *   `task_exists` with `data: { claim }` if another task of the same engine holds `patch.claim`.
    */
-  update(
-    task: Task,
-    patch: TaskPatch,
-    options?: {
-      readonly questions?: QuestionChanges;
-      readonly events?: readonly TaskEvent[];
-      readonly now?: number;
-    },
-  ): Promise<Task>;
+  update(task: Task, patch: TaskPatch, options?: UpdateOptions): Promise<Task>;
 
   /** All questions ever asked, oldest first. */
   questions(owner: string, taskId: string): Promise<readonly StoredQuestion[]>;
