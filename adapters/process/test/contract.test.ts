@@ -64,7 +64,8 @@ testAdapter<Engine>({
     log: (engine, run, line) => tell(engine, run, { act: "log", line }),
     vanish: (engine, run) => {
       killRunsIn(engine.stateDir);
-      rmSync(inRun(engine, run), { recursive: true });
+      // A process that is still dying may write once more.
+      return eventually(() => rm(inRun(engine, run), { recursive: true, force: true }));
     },
     deferStop: (engine, run) => tell(engine, run, { act: "ignoreStop" }),
     ask: (engine, run) => tell(engine, run, { act: "ask" }),
