@@ -100,45 +100,56 @@ function startFailed(ctx: WorkContext, task: Task, error: NativeCallError): Prom
 
 /** An earlier start may have reached the engine: find its run, or start again only where that starts nothing new. */
 async function resolveStart(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task> {
-  const { adapter, workflow } = served;
+  const { adapter } = served;
+  const called = isTerminal(task.status) || task.cancelRequestedAt !== null;
+  // Starting again is safe at once where it starts nothing new; a search may have to wait for an engine's lists.
+  if (adapter.startsOnce && !called) return tryStart(ctx, task, served, true);
   if (adapter.canFind) {
-    try {
-      const found = await nativeCall("find", task, () =>
-        adapter.find({
-          key: task.startKey,
-          input: task.input,
-          startedAtMs: task.firstStartAt ?? task.createdAt,
-          lastStartedAtMs: task.lastStartAt ?? task.createdAt,
-          isClaimed: (claim) => ctx.store.isClaimed(task.engine, claim, task),
-        }),
-      );
-      if (found !== undefined) return bind(ctx, task, found, workflow);
-      if (isTerminal(task.status) || task.cancelRequestedAt !== null) return neverStart(ctx, task);
-      return tryStart(ctx, task, served, true);
-    } catch (error) {
-      const { verdict } = asNative(error);
-      const now = Date.now();
-      const searched = now - (task.firstStartAt ?? task.createdAt);
-      if (verdict.kind !== "rejected" && searched < ctx.timing.findGiveUpMs) {
-        const wait = Math.max(verdict.retryAfterMs ?? 0, backoffMs(task.startAttempts));
-        return changeTask(ctx.store, task, () => ({
-          patch: { dueAt: now + wait, nextReadAt: now + wait },
-          events: [],
-        }));
-      }
-      if (!adapter.startsOnce) return outcomeUnknown(ctx, task, adapter, verdict.message);
-    }
+    const sought = await findRun(ctx, task, served);
+    if (sought !== undefined) return sought;
   }
+  // Cancelled meanwhile: starting again tells which run there is to stop.
   if (adapter.startsOnce) return tryStart(ctx, task, served, true);
   return outcomeUnknown(ctx, task, adapter);
 }
 
+/** @returns `undefined` if the search has come to nothing for good, and starting again may still help */
+async function findRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task | undefined> {
+  const { adapter, workflow } = served;
+  const startedAtMs = task.firstStartAt ?? task.createdAt;
+  let found: StartedRun | undefined;
+  try {
+    found = await nativeCall("find", task, () =>
+      adapter.find({
+        key: task.startKey,
+        input: task.input,
+        startedAtMs,
+        lastStartedAtMs: task.lastStartAt ?? task.createdAt,
+        isClaimed: (claim) => ctx.store.isClaimed(task.engine, claim, task),
+      }),
+    );
+  } catch (error) {
+    const { verdict } = asNative(error);
+    const now = Date.now();
+    if (verdict.kind !== "rejected" && now - startedAtMs < ctx.timing.findGiveUpMs) {
+      const wait = Math.max(verdict.retryAfterMs ?? 0, backoffMs(task.startAttempts));
+      const later = { dueAt: now + wait, nextReadAt: now + wait };
+      return changeTask(ctx.store, task, () => ({ patch: later, events: [] }));
+    }
+    return adapter.startsOnce ? undefined : outcomeUnknown(ctx, task, adapter, verdict.message);
+  }
+  if (found !== undefined) return bind(ctx, task, found, workflow);
+  const called = isTerminal(task.status) || task.cancelRequestedAt !== null;
+  return called ? neverStart(ctx, task) : tryStart(ctx, task, served, true);
+}
+
 function outcomeUnknown(ctx: WorkContext, task: Task, adapter: GuardedAdapter, why?: string): Promise<Task> {
-  const where = adapter.consoleUrl === undefined ? "" : ` Look at ${adapter.consoleUrl}.`;
-  const message =
-    `Start outcome unknown: ${adapter.engine} may or may not have started the run, and it was not started again.` +
-    `${why === undefined ? "" : ` ${why}.`}${where}`;
-  return fail(ctx, task, "start_outcome_unknown", message, { startPhase: "none" });
+  const sentences = [
+    `Start outcome unknown: ${adapter.engine} may or may not have started the run, and it was not started again.`,
+    ...(why === undefined ? [] : [why.endsWith(".") ? why : `${why}.`]),
+    ...(adapter.consoleUrl === undefined ? [] : [`Look at ${adapter.consoleUrl}`]),
+  ];
+  return fail(ctx, task, "start_outcome_unknown", sentences.join(" "), { startPhase: "none" });
 }
 
 async function bind(

@@ -30,6 +30,9 @@ import type {
 /** Fields whose change somebody may be waiting for. */
 const VISIBLE = ["status", "message", "progress", "outcome", "runUrl", "failingSince"] as const;
 
+/** How far below the last event a late one may hide. */
+const LATE_EVENTS = 200;
+
 /** Fields that only say when to look next. */
 const PACING: ReadonlySet<string> = new Set([
   "nextReadAt",
@@ -48,7 +51,9 @@ export class KyselyTaskStore implements TaskStore {
   private readonly listeners = new Set<(owner: string, taskId: string) => void>();
   private unwatch: (() => void) | undefined;
   private heardSeq = 0;
+  private readonly heard = new Set<number>();
   private hearing = false;
+  private hearAgain = false;
   private closed = false;
   private readonly shapes = new Map<string, CompiledQuery>();
   /** Compiled once: Kysely's builder costs more than the query itself. */
@@ -470,7 +475,11 @@ export class KyselyTaskStore implements TaskStore {
 
   /** Reads what the event log has gained, and tells whoever listens. */
   private async hear(): Promise<void> {
-    if (this.hearing || this.closed) return;
+    if (this.closed) return;
+    if (this.hearing) {
+      this.hearAgain = true;
+      return;
+    }
     this.hearing = true;
     try {
       if (this.heardSeq === Number.POSITIVE_INFINITY) {
@@ -480,18 +489,28 @@ export class KyselyTaskStore implements TaskStore {
         this.heardSeq = last?.seq ?? 0;
         return;
       }
+      // Events that committed late hide below the last one seen: those are looked at once more.
+      const from = this.heardSeq - (this.db.commitsOutOfOrder ? LATE_EVENTS : 0);
       const query = this.build
         .selectFrom("events")
         .select(["seq", "owner", "taskId"])
-        .where("seq", ">", this.heardSeq);
+        .where("seq", ">", from);
       for (const { seq, owner, taskId } of await this.all(query.orderBy("seq").limit(1000).compile())) {
-        this.heardSeq = Number(seq);
+        const number = Number(seq);
+        if (this.heard.has(number)) continue;
+        this.heard.add(number);
+        this.heardSeq = Math.max(this.heardSeq, number);
         this.tell(decodeName(owner), decodeName(taskId));
       }
+      for (const seq of this.heard) if (seq <= this.heardSeq - LATE_EVENTS) this.heard.delete(seq);
     } catch {
       // The next change, or the next question of the task itself, brings it.
     } finally {
       this.hearing = false;
+      if (this.hearAgain) {
+        this.hearAgain = false;
+        void this.hear();
+      }
     }
   }
 

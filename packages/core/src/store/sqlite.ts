@@ -109,6 +109,7 @@ function migrate(database: BetterSqlite3.Database): void {
 
 class SqliteDatabase implements Database {
   readonly skipLocked = false;
+  readonly commitsOutOfOrder = false;
   private readonly statements = new Map<string, BetterSqlite3.Statement>();
   private queue: Promise<unknown> = Promise.resolve();
 

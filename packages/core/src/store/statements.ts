@@ -22,6 +22,8 @@ export interface Database extends Executor {
   explain(error: unknown): unknown;
   /** Rows that other transactions hold are passed over (PostgreSQL). */
   readonly skipLocked: boolean;
+  /** Whether a later event may be seen before an earlier one: sequences count before transactions commit. */
+  readonly commitsOutOfOrder: boolean;
   /** Begins to tell about changes that other processes commit. @returns ends it */
   watch(changed: () => void): () => void;
   close(): Promise<void>;
