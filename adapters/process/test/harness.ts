@@ -32,20 +32,43 @@ export async function temporaryDirectory(): Promise<string> {
   return directory;
 }
 
-/** Ends what a test left behind: by the pids that the runs wrote down. */
+/** Ends what a test left behind. A supervisor is halted first, or it would start its command just now. */
 export function killRunsIn(stateDir: string): void {
   const names = statSync(stateDir).isDirectory() ? readdirSync(stateDir) : [];
   for (const name of names) {
-    for (const record of ["claim.json", "command.json"]) {
-      try {
-        const { pid } = JSON.parse(readFileSync(path.join(stateDir, name, record), "utf8")) as {
-          pid: number;
-        };
-        process.kill(record === "command.json" ? -pid : pid, "SIGKILL");
-      } catch {
-        // It has ended, or never was.
-      }
+    const supervisor = pidIn(path.join(stateDir, name, "claim.json"));
+    if (supervisor !== undefined && isRunning(supervisor)) {
+      process.kill(supervisor, "SIGSTOP");
+      for (const child of childrenOf(supervisor)) kill(-child);
+      kill(supervisor);
     }
+    const command = pidIn(path.join(stateDir, name, "command.json"));
+    if (command !== undefined) kill(-command);
+  }
+}
+
+function pidIn(file: string): number | undefined {
+  try {
+    return (JSON.parse(readFileSync(file, "utf8")) as { pid: number }).pid;
+  } catch {
+    return undefined;
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
+    return children.trim().split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
   }
 }
 
