@@ -17,6 +17,8 @@ import type { Connection } from "./connection.js";
 /** Humans take hours; timers hold at most 24 days. */
 const ASK_TIMEOUT_MS = 7 * 24 * 3_600_000;
 const LEASE_MS = 30_000;
+/** How soon a question that another call asks is looked at again: its client may be gone by then. */
+const RETRY_MS = 1_000;
 /** A client that keeps answering what does not fit is not asked for ever. */
 const TRIES = 3;
 
@@ -41,11 +43,22 @@ export function askOnOpenCall(
   const tries = new Map<string, number>();
   const capabilities = connection.capabilities(ctx);
   const holder = `${connection.id}:${JSON.stringify(ctx.mcpReq.id)}`;
+  const gone = connection.signal(ctx);
   let ended = false;
+  let latest: TaskView;
+  let retry: NodeJS.Timeout | undefined;
+
+  const lookAgain = () => {
+    retry ??= setTimeout(() => {
+      retry = undefined;
+      look(latest);
+    }, RETRY_MS).unref();
+  };
 
   const ask = async (view: TaskView, question: StoredQuestion, withdrawn: AbortController) => {
     const { taskId } = view.task;
-    if (!(await engine.leaseQuestion(owner, taskId, question.key, holder, LEASE_MS))) return;
+    if (!(await engine.leaseQuestion(owner, taskId, question.key, holder, LEASE_MS))) return lookAgain();
+    tries.set(question.key, (tries.get(question.key) ?? 0) + 1);
     const renewal = setInterval(() => {
       engine.leaseQuestion(owner, taskId, question.key, holder, LEASE_MS).catch(() => {});
     }, LEASE_MS / 3);
@@ -53,7 +66,8 @@ export function askOnOpenCall(
     try {
       const request = encodeQuestion(question);
       const params = withRelatedTask(generation, taskId, request.params);
-      const answer = await send(ctx, { method: request.method, params }, withdrawn.signal);
+      const signal = AbortSignal.any([withdrawn.signal, gone]);
+      const answer = await send(ctx, { method: request.method, params }, signal);
       await engine.answer(owner, taskId, { [question.key]: answer });
     } finally {
       clearInterval(renewal);
@@ -62,7 +76,8 @@ export function askOnOpenCall(
   };
 
   const look = (view: TaskView) => {
-    if (ended || !connection.canAskLive(ctx)) return;
+    latest = view;
+    if (ended || gone.aborted || !connection.canAskLive(ctx)) return;
     const open = openQuestions(view.questions).filter((question) => canAsk(capabilities, question));
     const keys = new Set(open.map((question) => question.key));
     for (const [key, withdrawn] of live) if (!keys.has(key)) withdrawn.abort("answered elsewhere");
@@ -71,10 +86,9 @@ export function askOnOpenCall(
       if (live.has(question.key) || tried >= TRIES) continue;
       const withdrawn = new AbortController();
       live.set(question.key, withdrawn);
-      tries.set(question.key, tried + 1);
       ask(view, question, withdrawn)
         // A client that went away, an answer that does not fit: the question stays open in its row.
-        .catch(() => {})
+        .catch(lookAgain)
         .finally(() => live.delete(question.key));
     }
   };
@@ -83,6 +97,7 @@ export function askOnOpenCall(
     look,
     end() {
       ended = true;
+      clearTimeout(retry);
       for (const withdrawn of live.values()) withdrawn.abort("the call has ended");
     },
   };
@@ -100,7 +115,7 @@ export async function askBefore(
     return undefined;
   const answers: [string, JsonObject][] = [];
   for (const question of asked) {
-    answers.push([question.key, await send(ctx, encodeQuestion(question), ctx.mcpReq.signal)]);
+    answers.push([question.key, await send(ctx, encodeQuestion(question), connection.signal(ctx))]);
   }
   return Object.fromEntries(answers);
 }
@@ -111,7 +126,7 @@ async function send(
   signal: AbortSignal,
 ): Promise<JsonObject> {
   const answer = await ctx.mcpReq.send(request, anyObject, {
-    signal: AbortSignal.any([signal, ctx.mcpReq.signal]),
+    signal,
     timeout: ASK_TIMEOUT_MS,
   });
   return answer as JsonObject;

@@ -136,7 +136,7 @@ async function answerDraft(
   const asker = askOnOpenCall(connection, ctx, engine, owner, "draft");
   try {
     const view = await engine.wait(owner, created.task.taskId, ({ task }) => isTerminal(task.status), {
-      signal: ctx.mcpReq.signal,
+      signal: connection.signal(ctx),
       onChange: asker.look,
     });
     if (isTerminal(view.task.status)) engine.audit("result.answered", view.task);

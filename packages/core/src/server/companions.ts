@@ -163,7 +163,7 @@ async function waitFor(
       !connection.canAskLive(ctx) && openQuestions(questions).length > 0;
     return await engine.wait(owner, view.task.taskId, asks, {
       timeoutMs,
-      signal: ctx.mcpReq.signal,
+      signal: connection.signal(ctx),
       onChange: asker.look,
     });
   } finally {

@@ -1,7 +1,7 @@
 /** What the binding knows about the client at the other end of one SDK server instance. */
 import { randomUUID } from "node:crypto";
 import type { McpRequestContext, ServerContext } from "@modelcontextprotocol/server";
-import { isJsonObject, type JsonObject } from "../json.js";
+import { isJsonObject, type Json, type JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
 import type { Generation } from "../task.js";
 import { CLIENT_CAPABILITIES } from "../wire/codec.js";
@@ -27,6 +27,7 @@ export class Connection {
   /** The 2025-era generation this client has shown itself to speak. */
   spoken: Spoken;
   readonly closed = new AbortController();
+  private readonly streams = new Map<string, AbortController>();
 
   constructor(
     readonly server: SdkServer,
@@ -42,6 +43,26 @@ export class Connection {
   /** Whether the server can send requests of its own while a request is open: the 2025 era, on stdio or in a session. */
   canAskLive(ctx: ServerContext): boolean {
     return !this.isModern && (ctx.http === undefined || ctx.sessionId !== undefined);
+  }
+
+  /**
+   * Aborted when nobody hears a request's answer any more: it was cancelled, or its stream is closed. Of the latter the
+   * SDK tells nothing in a session, where it leaves room for a client to resume the stream; without stored events none can.
+   */
+  signal(ctx: ServerContext): AbortSignal {
+    const stream = this.streams.get(JSON.stringify(ctx.mcpReq.id));
+    return stream === undefined ? ctx.mcpReq.signal : AbortSignal.any([ctx.mcpReq.signal, stream.signal]);
+  }
+
+  /** The request is about to be answered on a stream of its own. @returns to be told whether the stream was read to its end */
+  streamOpened(requestId: Json): (heard: boolean) => void {
+    const key = JSON.stringify(requestId);
+    const stream = new AbortController();
+    this.streams.set(key, stream);
+    return (heard) => {
+      if (!heard) stream.abort();
+      if (this.streams.get(key) === stream) this.streams.delete(key);
+    };
   }
 
   owner(ctx: ServerContext): Owner {

@@ -72,11 +72,12 @@ export async function waitInline(
       !open.some((question) => canAsk(capabilities, question))
     );
   };
+  const gone = connection.signal(ctx);
   let last: TaskView;
   try {
     last = await engine.wait(owner, taskId, mustReturn, {
       timeoutMs: inlineWaitMs,
-      signal: ctx.mcpReq.signal,
+      signal: gone,
       onChange: (current) => {
         asker.look(current);
         progress(current);
@@ -85,7 +86,7 @@ export async function waitInline(
   } finally {
     asker.end();
   }
-  if (ctx.mcpReq.signal.aborted && !isTerminal(last.task.status)) {
+  if (gone.aborted && !isTerminal(last.task.status)) {
     // Nobody hears an answer any more. The run goes on, unless the workflow says otherwise.
     if (workflow.onAbandon === "stop") await engine.cancel(owner, taskId, "cooperative");
     throw new JsonRpcError(SERVER_ERROR, "The call was abandoned");

@@ -134,7 +134,7 @@ async function blockForResult(
   const asker = askOnOpenCall(connection, ctx, engine, owner, "2025-11-25");
   try {
     return await engine.wait(owner, taskId, ({ task }) => isTerminal(task.status), {
-      signal: ctx.mcpReq.signal,
+      signal: connection.signal(ctx),
       onChange: asker.look,
     });
   } finally {

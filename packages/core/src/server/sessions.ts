@@ -5,6 +5,7 @@ import {
   type McpServer,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
+import { isJsonObject, type Json } from "../json.js";
 import type { Connection } from "./connection.js";
 
 export interface SessionOptions {
@@ -95,12 +96,21 @@ export class Sessions {
     }
     session.usedAt = Date.now();
     session.openRequests += 1;
-    const done = () => {
+    const streams = requestIdsOf(options.parsedBody).map((requestId) =>
+      session.connection.streamOpened(requestId),
+    );
+    const done = (heard: boolean) => {
       session.openRequests -= 1;
       session.usedAt = Date.now();
+      for (const ended of streams) ended(heard);
     };
-    const response = await session.transport.handleRequest(request, options);
-    return whenDelivered(response, done);
+    try {
+      const response = await session.transport.handleRequest(request, options);
+      return whenDelivered(response, request.signal, done);
+    } catch (error) {
+      done(false);
+      throw error;
+    }
   }
 
   async close(): Promise<void> {
@@ -134,33 +144,51 @@ export function errorResponse(status: number, code: number, message: string): Re
   return Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status });
 }
 
-/** Calls back when a response's body has been delivered or given up. */
-function whenDelivered(response: Response, done: () => void): Response {
+/** The ids of the requests in a message or a batch. */
+function requestIdsOf(body: unknown): Json[] {
+  const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
+  return messages.flatMap((message) =>
+    isJsonObject(message) && message.method !== undefined && message.id !== undefined ? [message.id] : [],
+  );
+}
+
+/**
+ * Calls back when a response's body has been delivered (`heard`) or given up.
+ * @param gone the request's signal: a body whose reader has left is cancelled only with its next chunk, which may never come
+ */
+function whenDelivered(response: Response, gone: AbortSignal, done: (heard: boolean) => void): Response {
   if (response.body === null) {
-    done();
+    done(true);
     return response;
   }
   const reader = response.body.getReader();
   let finished = false;
-  const finish = () => {
+  const finish = (heard: boolean) => {
     if (finished) return;
     finished = true;
-    done();
+    gone.removeEventListener("abort", left);
+    done(heard);
   };
+  const left = () => {
+    finish(false);
+    void reader.cancel().catch(() => {});
+  };
+  if (gone.aborted) left();
+  else gone.addEventListener("abort", left);
   const body = new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
         const { done: ended, value } = await reader.read();
         if (!ended) return controller.enqueue(value);
-        finish();
+        finish(true);
         controller.close();
       } catch (error) {
-        finish();
+        finish(false);
         controller.error(error);
       }
     },
     cancel(reason) {
-      finish();
+      finish(false);
       return reader.cancel(reason);
     },
   });
