@@ -1,4 +1,6 @@
 /** SQLite through better-sqlite3: the embedded default. Several processes on one file are the normal case. */
+import { realpathSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import BetterSqlite3 from "better-sqlite3";
 import {
   type CompiledQuery,
@@ -46,7 +48,8 @@ const WORDS: DialectWords = {
  *   release; `store_unavailable` if another process holds it
  */
 export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStore> {
-  const database = open(options);
+  const settings = { busyTimeoutMs: 5_000, changePollMs: 100, synchronous: "FULL" as const, ...options };
+  const database = open(settings);
   const build = new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
@@ -55,10 +58,7 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStor
       createQueryCompiler: () => new SqliteQueryCompiler(),
     },
   });
-  return new KyselyTaskStore(
-    new SqliteDatabase(database, options.changePollMs ?? 100, options.synchronous ?? "FULL"),
-    build,
-  );
+  return new KyselyTaskStore(new SqliteDatabase(database, settings), build);
 }
 
 function open({
@@ -71,6 +71,8 @@ function open({
     database.pragma("journal_mode = WAL");
     database.pragma(`synchronous = ${synchronous}`);
     migrate(database);
+    // From here on waiting is done without blocking: see `begin`.
+    database.pragma("busy_timeout = 20");
     return database;
   } catch (error) {
     throw explain(error, path);
@@ -107,17 +109,37 @@ function migrate(database: BetterSqlite3.Database): void {
   if (version < MIGRATIONS.length) run.immediate();
 }
 
+/** The writes of one file in this process, one after the other. */
+interface Writers {
+  last: Promise<unknown>;
+}
+
+/**
+ * Stores of one process on one file share the queue: a transaction lets microtasks run between its statements, and a
+ * second connection that waited for it in SQLite would never let it end.
+ */
+const writersByFile = new Map<string, Writers>();
+
+function writersOf(database: BetterSqlite3.Database): Writers {
+  if (database.memory) return { last: Promise.resolve() };
+  const file = realpathSync(database.name);
+  const writers = writersByFile.get(file) ?? { last: Promise.resolve() };
+  writersByFile.set(file, writers);
+  return writers;
+}
+
 class SqliteDatabase implements Database {
   readonly skipLocked = false;
   readonly commitsOutOfOrder = false;
   private readonly statements = new Map<string, BetterSqlite3.Statement>();
-  private queue: Promise<unknown> = Promise.resolve();
+  private readonly writers: Writers;
 
   constructor(
     private readonly database: BetterSqlite3.Database,
-    private readonly changePollMs: number,
-    private readonly synchronous: "FULL" | "NORMAL",
-  ) {}
+    private readonly options: Required<SqliteStoreOptions>,
+  ) {
+    this.writers = writersOf(database);
+  }
 
   async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
     // A read of the same connection would see an open transaction of ours: transactions never await anything foreign,
@@ -131,8 +153,8 @@ class SqliteDatabase implements Database {
   }
 
   write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
-    const done = this.queue.then(() => this.transact(work, durable));
-    this.queue = done.catch(() => {});
+    const done = this.writers.last.then(() => this.transact(work, durable));
+    this.writers.last = done.catch(() => {});
     return done;
   }
 
@@ -157,7 +179,7 @@ class SqliteDatabase implements Database {
       if (now === seen) return;
       seen = now;
       changed();
-    }, this.changePollMs);
+    }, this.options.changePollMs);
     timer.unref();
     return () => clearInterval(timer);
   }
@@ -169,7 +191,7 @@ class SqliteDatabase implements Database {
   }
 
   private async transact<T>(work: (tx: Executor) => Promise<T>, durable: boolean): Promise<T> {
-    const relaxed = !durable && this.synchronous === "FULL";
+    const relaxed = !durable && this.options.synchronous === "FULL";
     if (relaxed) this.database.pragma("synchronous = NORMAL");
     try {
       return await this.commit(work);
@@ -183,7 +205,7 @@ class SqliteDatabase implements Database {
       all: async <Row>(query: CompiledQuery<Row>) => this.prepared(query).all(...query.parameters) as Row[],
       run: async (query: CompiledQuery<unknown>) => this.prepared(query).run(...query.parameters).changes,
     };
-    this.database.exec("BEGIN IMMEDIATE");
+    await this.begin();
     try {
       const result = await work(tx);
       this.database.exec("COMMIT");
@@ -194,8 +216,22 @@ class SqliteDatabase implements Database {
     }
   }
 
+  /** Waits for another process's write without holding up this one's event loop. */
+  private async begin(): Promise<void> {
+    const until = Date.now() + this.options.busyTimeoutMs;
+    for (;;) {
+      try {
+        this.database.exec("BEGIN IMMEDIATE");
+        return;
+      } catch (error) {
+        if ((error as { code?: string }).code !== "SQLITE_BUSY" || Date.now() >= until) throw error;
+        await sleep(5 + Math.random() * 20);
+      }
+    }
+  }
+
   private async idle(): Promise<void> {
-    while (this.database.inTransaction) await this.queue;
+    while (this.database.inTransaction) await this.writers.last;
   }
 
   private prepared(query: CompiledQuery<unknown>): BetterSqlite3.Statement {
