@@ -1,5 +1,5 @@
 /** Reads documents for what can be held against code: marked code blocks, headings, tables, links. */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -16,11 +16,20 @@ export function read(path: string): string {
   return readFileSync(join(ROOT, path), "utf8");
 }
 
-/** The repository's own documents. */
+/** The documents of the repository. */
 export function documents(): string[] {
   const top = readdirSync(ROOT).filter((name) => name.endsWith(".md"));
   const below = readdirSync(join(ROOT, "docs")).filter((name) => name.endsWith(".md"));
   return [...top, ...below.map((name) => `docs/${name}`)];
+}
+
+/** The pages of its packages. */
+export function packagePages(): string[] {
+  return ["packages", "adapters", "examples"].flatMap((parent) =>
+    readdirSync(join(ROOT, parent))
+      .map((name) => `${parent}/${name}/README.md`)
+      .filter((page) => existsSync(join(ROOT, page))),
+  );
 }
 
 export function codeBlocks(markdown: string): CodeBlock[] {
