@@ -1,4 +1,5 @@
 /** A ready-made HTTP server: 2026-07-28 and 2025-era clients at one URL, the latter with sessions or without. */
+import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
@@ -78,7 +79,10 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
   const validHost = hostHeaderValidation([...(options.allowedHosts ?? LOOPBACK_NAMES)]);
   const validOrigin = originValidation([...(options.allowedOrigins ?? LOOPBACK_NAMES)]);
 
+  const answering = new Set<ServerResponse>();
   const server = createServer((req, res) => {
+    answering.add(res);
+    res.once("close", () => answering.delete(res));
     if (!validHost(req, res) || !validOrigin(req, res)) return;
     const pathname = pathOf(req.url ?? "/");
     if (pathname === "/health") return answerJson(res, 200, { status: "ok" });
@@ -109,9 +113,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await face.close();
       // Open streams have just been given their last words: only who does not take them is cut off.
-      const idle = setInterval(() => server.closeIdleConnections(), 10);
-      await within(closed, FAREWELL_MS);
-      clearInterval(idle);
+      await within(Promise.all([...answering].map((res) => once(res, "close"))), FAREWELL_MS);
       server.closeAllConnections();
       await closed;
     },
