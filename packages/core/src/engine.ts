@@ -22,12 +22,13 @@ import type { Owner } from "./owner.js";
 import { asOpen, checkAnswers } from "./questions.js";
 import { ending } from "./reconcile.js";
 import { Recovery } from "./recovery.js";
-import { Refresher, within } from "./refresh.js";
+import { Refresher } from "./refresh.js";
 import { checkAgainst } from "./schema.js";
 import { seal, unseal } from "./signed.js";
 import type { ListPosition, NewTask, TaskStore } from "./store/task-store.js";
 import { isTerminal, type StoredQuestion, type Task } from "./task.js";
 import { DEFAULT_TIMING, type Timing } from "./timing.js";
+import { within } from "./within.js";
 import { Work } from "./work.js";
 import { checkDuration, type Workflow } from "./workflow.js";
 
@@ -478,11 +479,7 @@ export class TaskEngine {
   private async closeOnce(): Promise<void> {
     this.recovery.stop();
     this.refresher.close();
-    const drained = this.work.drain();
-    await within(drained, this.timing.drainMs);
-    this.shutdown.abort();
-    await within(drained, 1_000);
-    await this.store.releaseAll(this.holder).catch(() => {});
+    await this.work.drain(this.timing.drainMs, () => this.shutdown.abort());
     for (const { adapter } of this.served.values()) await adapter.close().catch(() => {});
     await this.store.close();
   }

@@ -98,8 +98,9 @@ export function newTask(
     updatedAt: now,
     endedAt: null,
     expiresAt: null,
-    requestId: call.requestId ?? null,
-    connection: call.connection ?? null,
+    // Only the draft cancels by the request's id.
+    requestId: call.generation === "draft" ? (call.requestId ?? null) : null,
+    connection: call.generation === "draft" ? (call.connection ?? null) : null,
     nextReadAt: now,
     // This process starts the run itself; others look only if it has not come to that.
     dueAt: held ? null : now + leaseMs,

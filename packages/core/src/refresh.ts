@@ -2,6 +2,7 @@
 import type { TaskStore } from "./store/task-store.js";
 import { isTerminal, type Task } from "./task.js";
 import type { Timing } from "./timing.js";
+import { within } from "./within.js";
 import type { Work } from "./work.js";
 
 /** Keeps rows as fresh as somebody wants them, and no fresher. */
@@ -79,20 +80,4 @@ export class Refresher {
     }
     this.schedule(key, owner, taskId, next);
   }
-}
-
-/** Waits for a promise, at most this long. Never throws. */
-export async function within(promise: Promise<unknown>, limitMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
-  });
-  await Promise.race([
-    promise.then(
-      () => {},
-      () => {},
-    ),
-    limit,
-  ]);
-  clearTimeout(timer);
 }

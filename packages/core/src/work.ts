@@ -11,6 +11,7 @@ import { counters, idForLog } from "./observe.js";
 import { nothingOwed, type ServedWorkflow, type WorkContext } from "./owed.js";
 import { firstStart, startRun } from "./start.js";
 import type { Task } from "./task.js";
+import { within } from "./within.js";
 
 export interface WorkOptions extends Omit<WorkContext, "warned"> {
   readonly served: ReadonlyMap<string, ServedWorkflow>;
@@ -64,10 +65,14 @@ export class Work {
     return this.fly(task.owner, task.taskId, async () => task, true);
   }
 
-  /** Waits for flights; new ones are refused. */
-  async drain(): Promise<void> {
+  /** Refuses new flights, and waits for those under way at most this long each time: once before, once after `abort`. */
+  async drain(limitMs: number, abort: () => void): Promise<void> {
     this.closed = true;
-    await Promise.allSettled([...this.flights.values()].map((flight) => flight.done));
+    const landed = () => Promise.allSettled([...this.flights.values()].map((flight) => flight.done));
+    await within(landed(), limitMs);
+    abort();
+    // What has been aborted gives its lease back itself; what ignores even that is left to run out.
+    await within(landed(), 1_000);
   }
 
   private fly(

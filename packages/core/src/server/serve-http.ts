@@ -8,7 +8,7 @@ import type { TaskEngine } from "../engine.js";
 import { WorkflowError } from "../errors.js";
 import type { JsonObject } from "../json.js";
 import type { Principal } from "../owner.js";
-import { within } from "../refresh.js";
+import { within } from "../within.js";
 import type { AttachOptions } from "./attach.js";
 import { HttpFace } from "./http-face.js";
 import type { ServerInfo } from "./make-server.js";

@@ -322,14 +322,6 @@ export class KyselyTaskStore implements TaskStore {
     await this.write((tx) => tx.run(query.where("leaseHolder", "=", holder).compile()), false);
   }
 
-  async releaseAll(holder: string): Promise<void> {
-    const query = this.build
-      .updateTable("tasks")
-      .set({ leaseHolder: null, leaseUntil: null })
-      .where("leaseHolder", "=", holder);
-    await this.write((tx) => tx.run(query.compile()), false);
-  }
-
   async nextDue(workflows: readonly string[]): Promise<number | undefined> {
     if (workflows.length === 0) {
       await this.all(this.build.selectFrom("meta").select("name").limit(1).compile());
@@ -402,7 +394,7 @@ export class KyselyTaskStore implements TaskStore {
       const tombstones = await tx.run(
         this.build.deleteFrom("tombstones").where("at", "<", tombstonesBefore).compile(),
       );
-      const events = await tx.run(this.build.deleteFrom("events").where("at", "<", eventsBefore).compile());
+      const events = await this.forget(tx, eventsBefore);
       return { tasks, tombstones, events };
     });
   }
@@ -594,6 +586,18 @@ export class KyselyTaskStore implements TaskStore {
         .values(rows as EventRow[])
         .compile(),
     );
+  }
+
+  /** Sequence numbers grow with time, so old events are at the beginning; the last one stays, or its number would come again. */
+  private async forget(tx: Executor, before: number): Promise<number> {
+    const ends = this.build.selectFrom("events").select("seq").orderBy("seq").limit(1);
+    const [kept] = await tx.all(ends.where("at", ">=", before).compile());
+    const [last] = await tx.all(
+      this.build.selectFrom("events").select("seq").orderBy("seq", "desc").limit(1).compile(),
+    );
+    const until = kept?.seq ?? last?.seq;
+    if (until === undefined) return 0;
+    return tx.run(this.build.deleteFrom("events").where("seq", "<", until).compile());
   }
 
   private async bury(

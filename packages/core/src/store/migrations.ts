@@ -18,7 +18,7 @@ export const MIGRATIONS: readonly ((words: DialectWords) => readonly string[])[]
       "owner" TEXT NOT NULL, "taskId" TEXT NOT NULL, "generation" TEXT NOT NULL, "method" TEXT NOT NULL,
       "workflow" TEXT NOT NULL, "engine" TEXT NOT NULL, "status" TEXT NOT NULL, "message" TEXT, "progress" TEXT,
       "outcome" TEXT, "request" TEXT NOT NULL, "input" TEXT NOT NULL, "idempotencyKey" TEXT, "requestHash" TEXT NOT NULL,
-      "startKey" TEXT NOT NULL UNIQUE, "startPhase" TEXT NOT NULL, "startAttempts" INTEGER NOT NULL,
+      "startKey" TEXT NOT NULL, "startPhase" TEXT NOT NULL, "startAttempts" INTEGER NOT NULL,
       "firstStartAt" ${integer}, "lastStartAt" ${integer}, "boundAt" ${integer}, "runRef" TEXT, "runUrl" TEXT, "claim" TEXT, "native" TEXT,
       "attempt" INTEGER, "seen" INTEGER NOT NULL, "cancelRequestedAt" ${integer}, "cancelConfirmedAt" ${integer},
       "stopAttempts" INTEGER NOT NULL, "retentionMs" ${integer} NOT NULL, "createdAt" ${integer} NOT NULL,
@@ -34,7 +34,6 @@ export const MIGRATIONS: readonly ((words: DialectWords) => readonly string[])[]
     `CREATE INDEX tasks_active ON tasks ("owner") WHERE "endedAt" IS NULL OR ("cancelRequestedAt" IS NOT NULL AND "cancelConfirmedAt" IS NULL)`,
     `CREATE INDEX tasks_request ON tasks ("owner", "connection", "requestId") WHERE "connection" IS NOT NULL`,
     `CREATE INDEX tasks_run ON tasks ("engine", "runRef") WHERE "runRef" IS NOT NULL`,
-    `CREATE INDEX tasks_lease ON tasks ("leaseHolder") WHERE "leaseHolder" IS NOT NULL`,
     `CREATE TABLE questions (
       "owner" TEXT NOT NULL, "taskId" TEXT NOT NULL, "key" TEXT NOT NULL, "position" INTEGER NOT NULL, "kind" TEXT NOT NULL,
       "message" TEXT NOT NULL, "schema" TEXT, "url" TEXT, "request" TEXT, "state" TEXT NOT NULL, "answer" TEXT,
@@ -43,8 +42,6 @@ export const MIGRATIONS: readonly ((words: DialectWords) => readonly string[])[]
     `CREATE TABLE events (
       "seq" ${serial}, "at" ${integer} NOT NULL, "owner" TEXT NOT NULL, "taskId" TEXT NOT NULL, "type" TEXT NOT NULL,
       "detail" TEXT)`,
-    `CREATE INDEX events_at ON events ("at")`,
-    `CREATE INDEX events_task ON events ("owner", "taskId", "seq")`,
     `CREATE TABLE tombstones (
       "owner" TEXT NOT NULL, "taskId" TEXT NOT NULL, "reason" TEXT NOT NULL, "at" ${integer} NOT NULL,
       PRIMARY KEY ("owner", "taskId"))`,

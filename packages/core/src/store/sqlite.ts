@@ -32,7 +32,7 @@ export interface SqliteStoreOptions {
 }
 
 const WORDS: DialectWords = {
-  serial: "INTEGER PRIMARY KEY AUTOINCREMENT",
+  serial: "INTEGER PRIMARY KEY",
   integer: "INTEGER",
   guards: [
     `CREATE TRIGGER events_append_only BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END`,

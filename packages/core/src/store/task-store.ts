@@ -140,8 +140,6 @@ export interface TaskStore {
   /** Extends leases that are still held. */
   renewLease(owner: string, taskId: string, lease: LeaseRequest): Promise<boolean>;
   releaseLease(owner: string, taskId: string, holder: string): Promise<void>;
-  /** Gives back every lease of a holder (shutdown). */
-  releaseAll(holder: string): Promise<void>;
   /** When the next `dueAt` comes, over these workflows; `undefined`: nothing is owed. */
   nextDue(workflows: readonly string[]): Promise<number | undefined>;
 

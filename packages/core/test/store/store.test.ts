@@ -244,7 +244,7 @@ for (const database of databases()) {
       expect(await store.renewLease("ann", task.taskId, { holder: "a", now: 210, until: 400 })).toBe(false);
       await store.releaseLease("ann", task.taskId, "a");
       expect(await take("c", 210)).toBeUndefined();
-      await store.releaseAll("b");
+      await store.releaseLease("ann", task.taskId, "b");
       expect((await take("c", 210))?.version).toBe(1);
     });
 
@@ -316,7 +316,8 @@ for (const database of databases()) {
       expect(left.sort()).toEqual(["later", "owes", "runs"]);
       const swept = await store.sweep({ ...options, tombstonesBefore: 11, eventsBefore: 2_000_000_000_000 });
       expect(swept).toMatchObject({ tasks: 0, tombstones: 2 });
-      expect(await store.events({ limit: 10 })).toEqual([]);
+      // The last event stays, so that its number does not come again.
+      expect((await store.events({ limit: 10 })).length).toBe(1);
     });
 
     test("events are told in order and filtered", async () => {
