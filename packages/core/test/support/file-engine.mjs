@@ -10,7 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 export function fileEngine({ dir, startsOnce = false, find = false }) {
   mkdirSync(join(dir, "runs"), { recursive: true });
   const note = (operation, key) =>
-    appendFileSync(join(dir, "calls.log"), `${operation} ${key} ${process.pid}\n`);
+    appendFileSync(join(dir, "calls.log"), `${operation} ${key} ${process.pid} ${Date.now()}\n`);
   const runOf = (key) => join(dir, "runs", key);
   const held = async (what, signal) => {
     while (existsSync(join(dir, what))) await pause(5, undefined, { signal });

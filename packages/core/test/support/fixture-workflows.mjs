@@ -108,6 +108,7 @@ export function fixtureWorkflows(home) {
     workflow({
       name: "at_engine",
       description: "Runs at an engine made of files, which counts every call",
+      pollMs: 100,
       input: z.object({ label: z.string() }),
       adapter: fileEngine({ dir: join(home, "engine"), startsOnce: true }),
     }),

@@ -1,7 +1,7 @@
 /** Servers as processes of their own, which tests may kill. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
@@ -89,13 +89,23 @@ export function open(gate: string): void {
   for (const path of [`${gate}.1`, gate]) if (!existsSync(path)) writeFileSync(path, "");
 }
 
-/** The lines that the engine of files has written down, by operation. */
-export function calls(home: string, engine: string, operation: string): string[] {
+/** A call that the engine of files has written down. */
+export interface EngineCall {
+  readonly operation: string;
+  readonly key: string;
+  readonly pid: number;
+  readonly at: number;
+}
+
+/** What the engine of files has been called for, in order. */
+export function calls(home: string, engine: string, operation: string): EngineCall[] {
   const path = join(home, engine, "calls.log");
   if (!existsSync(path)) return [];
   return readFileSync(path, "utf8")
     .split("\n")
-    .filter((line) => line.startsWith(`${operation} `));
+    .map((line) => line.split(" "))
+    .filter(([called]) => called === operation)
+    .map(([, key, pid, at]) => ({ operation, key: key!, pid: Number(pid), at: Number(at) }));
 }
 
 /** Ends a run at the engine of files, by its key. */
@@ -103,8 +113,14 @@ export function endRun(home: string, engine: string, key: string, how = "complet
   writeFileSync(join(home, engine, "runs", key, "end"), how);
 }
 
+/** Holds calls of the engine of files back: `hold-start`, `hold-started` (the run is there already), `hold-read`. */
 export function hold(home: string, engine: string, what: string): void {
-  appendFileSync(join(home, engine, what), "");
+  writeFileSync(join(home, engine, what), "");
 }
 
+export function release(home: string, engine: string, what: string): void {
+  rmSync(join(home, engine, what), { force: true });
+}
+
+/** Looks until it does not throw. */
 export const until = <T>(look: () => T | Promise<T>) => vi.waitFor(look, WAIT);
