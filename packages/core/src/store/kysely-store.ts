@@ -98,8 +98,7 @@ export class KyselyTaskStore implements TaskStore {
       ...this.getQuery,
       parameters: [encodeName(owner), encodeName(taskId)],
     };
-    const [row] = await this.all(query);
-    return row === undefined ? undefined : toTask(row);
+    return this.first(query);
   }
 
   findByIdempotencyKey(owner: string, key: string): Promise<Task | undefined> {
@@ -624,7 +623,7 @@ export class KyselyTaskStore implements TaskStore {
   }
 
   private async first(query: CompiledQuery<TaskRow>): Promise<Task | undefined> {
-    const [row] = await this.all(query);
+    const row = await this.guarded(() => this.db.first(query));
     return row === undefined ? undefined : toTask(row);
   }
 

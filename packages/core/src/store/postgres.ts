@@ -132,6 +132,10 @@ class PostgresDatabase implements Database {
     return (await this.pool.query(query.sql, [...query.parameters])).rows as Row[];
   }
 
+  async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
+    return (await this.all(query))[0];
+  }
+
   async run(query: CompiledQuery<unknown>): Promise<number> {
     return (await this.pool.query(query.sql, [...query.parameters])).rowCount ?? 0;
   }
@@ -141,6 +145,8 @@ class PostgresDatabase implements Database {
     const tx: Executor = {
       all: async <Row>(query: CompiledQuery<Row>) =>
         (await client.query(query.sql, [...query.parameters])).rows as Row[],
+      first: async <Row>(query: CompiledQuery<Row>) =>
+        (await client.query(query.sql, [...query.parameters])).rows[0] as Row | undefined,
       run: async (query: CompiledQuery<unknown>) =>
         (await client.query(query.sql, [...query.parameters])).rowCount ?? 0,
     };

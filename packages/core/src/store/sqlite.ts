@@ -148,6 +148,11 @@ class SqliteDatabase implements Database {
     return this.prepared(query).all(...query.parameters) as Row[];
   }
 
+  async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
+    if (this.database.inTransaction) await this.idle();
+    return this.prepared(query).get(...query.parameters) as Row | undefined;
+  }
+
   async run(query: CompiledQuery<unknown>): Promise<number> {
     return this.write((tx) => tx.run(query));
   }
@@ -203,6 +208,8 @@ class SqliteDatabase implements Database {
   private async commit<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
     const tx: Executor = {
       all: async <Row>(query: CompiledQuery<Row>) => this.prepared(query).all(...query.parameters) as Row[],
+      first: async <Row>(query: CompiledQuery<Row>) =>
+        this.prepared(query).get(...query.parameters) as Row | undefined,
       run: async (query: CompiledQuery<unknown>) => this.prepared(query).run(...query.parameters).changes,
     };
     await this.begin();

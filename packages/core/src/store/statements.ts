@@ -5,6 +5,8 @@ import type { CompiledQuery } from "kysely";
 export interface Executor {
   /** Rows of a SELECT or of a RETURNING clause. */
   all<Row>(query: CompiledQuery<Row>): Promise<Row[]>;
+  /** The first row, if there is one. */
+  first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined>;
   /** @returns how many rows were changed */
   run(query: CompiledQuery<unknown>): Promise<number>;
 }
