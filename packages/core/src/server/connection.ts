@@ -1,5 +1,6 @@
 /** What the binding knows about the client at the other end of one SDK server instance. */
 import { randomUUID } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import type { McpRequestContext, ServerContext } from "@modelcontextprotocol/server";
 import { isJsonObject, type Json, type JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
@@ -33,7 +34,10 @@ export class Connection {
     readonly server: SdkServer,
     private readonly context: McpRequestContext | undefined,
     private readonly resolveOwner: OwnerResolver,
-  ) {}
+  ) {
+    // One for each task whose status is pushed.
+    setMaxListeners(0, this.closed.signal);
+  }
 
   get isModern(): boolean {
     if (this.context !== undefined) return this.context.era === "modern";
