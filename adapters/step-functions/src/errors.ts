@@ -1,4 +1,4 @@
-import { type ErrorVerdict, isEngineError } from "@taskferry/core";
+import { EngineError, type ErrorVerdict, isEngineError } from "@taskferry/core";
 
 type Known = readonly [kind: ErrorVerdict["kind"], message: string];
 
@@ -93,4 +93,12 @@ export function explainSfn(error: unknown): ErrorVerdict {
   const known = Object.hasOwn(VERDICTS, code) ? VERDICTS[code] : undefined;
   if (known !== undefined) return { kind: known[0], code, message: known[1] };
   return { kind: "ambiguous", code, message: `AWS Step Functions did not answer as expected (${code}).` };
+}
+
+/** A refusal without AWS's own words: they may quote the input or the answer that was refused. */
+export function discreet(error: unknown): unknown {
+  const verdict = explainSfn(error);
+  return verdict.kind === "rejected" && !isEngineError(error)
+    ? new EngineError({ message: "AWS refused.", ...verdict }, error)
+    : error;
 }

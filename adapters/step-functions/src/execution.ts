@@ -21,7 +21,7 @@ import {
 import { type ActivityOptions, ActivityTasks, activityKey, type HeldTask } from "./activity.js";
 import { executionUrl, parseExecutionArn } from "./arn.js";
 import type { Connection } from "./client.js";
-import { errorCode, explainSfn, isThrottle } from "./errors.js";
+import { discreet, errorCode, explainSfn, isThrottle } from "./errors.js";
 import { Heartbeats } from "./heartbeats.js";
 import { History, readHistory } from "./history.js";
 import { type ExecutionEnd, failureOf, outputOf, parseJson } from "./outcome.js";
@@ -327,7 +327,10 @@ export class Executions {
             error: refusalOf(answer),
             cause: "The client did not accept.",
           });
-    await this.connection.client.send(command as SendTaskSuccessCommand, { abortSignal: signal });
+    const options = { abortSignal: signal };
+    await this.connection.client.send(command as SendTaskSuccessCommand, options).catch((error: unknown) => {
+      throw discreet(error);
+    });
     this.#heartbeats.release(taskToken);
   }
 

@@ -20,7 +20,7 @@ import {
   parseMachineArn,
 } from "./arn.js";
 import { type ConnectionOptions, connect, watchAttempts } from "./client.js";
-import { errorCode } from "./errors.js";
+import { discreet, errorCode } from "./errors.js";
 import { asExecutionRef, checkedJson, type ExecutionOptions, Executions } from "./execution.js";
 import { pacerOf } from "./pacing.js";
 import { executionsIn, type PushOptions } from "./push.js";
@@ -85,7 +85,7 @@ export function stepFunctions(options: StepFunctionsOptions): WorkflowAdapter {
           status = "",
           ...end
         } = await connection.client.send(command, { abortSignal: signal }).catch((error: unknown) => {
-          throw attempts.error ?? error;
+          throw discreet(attempts.error ?? error);
         });
         const state = executions.end({ executionArn, status, ...end });
         return { ref: { executionArn }, state, ...(state.url !== undefined && { url: state.url }) };
@@ -137,7 +137,7 @@ export function stepFunctions(options: StepFunctionsOptions): WorkflowAdapter {
         const executionArn = executionArnOf(machine, name);
         return started(executionArn, signal).catch(() => started(executionArn));
       }
-      if (!attempts.lost) throw error;
+      if (!attempts.lost) throw discreet(error);
       const message = "A start of the execution got no response, and the next one did not go through.";
       throw new EngineError({ kind: "ambiguous", code: errorCode(error), message }, error);
     }

@@ -1,7 +1,7 @@
 /** Against the protocol server: pages, encrypted and vanishing machines. */
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { ACCOUNT, ProtocolServer, refuse } from "../emulator/src/protocol-server.js";
 import { discoverStateMachines } from "../src/index.js";
-import { ACCOUNT, ProtocolServer, refuse } from "./protocol-server.js";
 import { Run } from "./support.js";
 
 let server: ProtocolServer;

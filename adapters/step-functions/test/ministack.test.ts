@@ -4,8 +4,8 @@
  */
 import { CreateActivityCommand, GetExecutionHistoryCommand } from "@aws-sdk/client-sfn";
 import { afterAll, describe, expect, it } from "vitest";
+import { openLane } from "../emulator/src/lane.js";
 import { explainSfn, stepFunctions } from "../src/index.js";
-import { openLane } from "./lanes/lane.js";
 import { createMachine, fixture, newKey, Run } from "./support.js";
 
 const lane = await openLane("ministack");

@@ -1,6 +1,8 @@
 /** Against moto, which runs real state machines but knows neither activities, nor Express, nor redrives. */
 import { ListExecutionsCommand } from "@aws-sdk/client-sfn";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createQueue } from "../emulator/src/client.js";
+import { openLane } from "../emulator/src/lane.js";
 import {
   adoptExecutions,
   discoverStateMachines,
@@ -8,7 +10,6 @@ import {
   type StepFunctionsOptions,
   stepFunctions,
 } from "../src/index.js";
-import { openLane } from "./lanes/lane.js";
 import { createMachine, fixture, newKey, Run } from "./support.js";
 
 const lane = await openLane("moto");
@@ -18,15 +19,7 @@ describe.skipIf(lane === undefined)("moto", { timeout: 60_000 }, () => {
   let queueUrl = "";
 
   beforeAll(async () => {
-    // A queue is all that is needed of SQS, so its SDK is not: one call of its query protocol.
-    const body = new URLSearchParams({
-      Action: "CreateQueue",
-      QueueName: "approvals",
-      Version: "2012-11-05",
-    });
-    const authorization = "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/sqs/aws4_request";
-    const response = await fetch(lane?.endpoint ?? "", { method: "POST", body, headers: { authorization } });
-    queueUrl = /<QueueUrl>(.*)<\/QueueUrl>/.exec(await response.text())?.[1] ?? "";
+    queueUrl = await createQueue(lane?.endpoint ?? "", "approvals");
     expect(queueUrl).toContain("approvals");
   });
   afterAll(async () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ProtocolServer, refuse } from "../emulator/src/protocol-server.js";
 import { stepFunctions } from "../src/index.js";
 import { Pacer } from "../src/pacing.js";
-import { ProtocolServer, refuse } from "./protocol-server.js";
 import { Run } from "./support.js";
 
 describe("the interval between reads of one run", () => {

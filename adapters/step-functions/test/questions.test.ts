@@ -1,7 +1,7 @@
 /** Against the protocol server: task tokens, heartbeats and activities as AWS has them. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ACCOUNT, acceptThenRefuse, ProtocolServer, refuse } from "../emulator/src/protocol-server.js";
 import { explainSfn, type StepFunctionsOptions, stepFunctions } from "../src/index.js";
-import { ACCOUNT, acceptThenRefuse, ProtocolServer, refuse } from "./protocol-server.js";
 import { Run } from "./support.js";
 
 const ACTIVITY = `${ACCOUNT}:activity:sign`;

@@ -1,7 +1,7 @@
 /** Against the protocol server: what DescribeExecution and the history tell, when emulators never do. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { amend, ProtocolServer, refuse } from "../emulator/src/protocol-server.js";
 import { explainSfn, type StepFunctionsOptions, stepFunctions } from "../src/index.js";
-import { amend, ProtocolServer, refuse } from "./protocol-server.js";
 import { Run } from "./support.js";
 
 let server: ProtocolServer;

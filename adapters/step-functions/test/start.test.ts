@@ -1,7 +1,7 @@
 /** Against the protocol server: emulators lose no responses. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ACCOUNT, acceptThenRefuse, cut, ProtocolServer, refuse } from "../emulator/src/protocol-server.js";
 import { explainSfn, type StepFunctionsOptions, stepFunctions } from "../src/index.js";
-import { ACCOUNT, acceptThenRefuse, cut, ProtocolServer, refuse } from "./protocol-server.js";
 import { newKey, Run } from "./support.js";
 
 let server: ProtocolServer;

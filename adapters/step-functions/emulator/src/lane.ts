@@ -10,7 +10,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { SFNClient } from "@aws-sdk/client-sfn";
+import type { SFNClient } from "@aws-sdk/client-sfn";
+import { clientOf } from "./client.js";
 
 const run = promisify(execFile);
 
@@ -28,7 +29,7 @@ const RECIPES = {
     package: "moto[server,stepfunctions]",
     version: "5.2.5",
     probe: "import moto.server, moto.stepfunctions.parser.models",
-    command: (port) => [fileURLToPath(new URL("./start_moto.py", import.meta.url)), port],
+    command: (port) => [fileURLToPath(new URL("../start_moto.py", import.meta.url)), port],
     env: () => ({}),
   },
   ministack: {
@@ -67,14 +68,21 @@ const INSTALL_MS = { plain: 120_000, required: 600_000 };
  */
 export async function openLane(name: LaneName): Promise<Lane | undefined> {
   try {
-    const python = await findPython(name);
-    return await launch(name, python);
+    return await startLane(name);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     if (REQUIRED.has(name)) throw new Error(`Lane ${name} is required, but ${reason}`, { cause: error });
     console.warn(`Lane ${name} is skipped: ${reason}`);
     return undefined;
   }
+}
+
+/**
+ * Starts an engine.
+ * @throws Error with the reason, where it cannot be had
+ */
+export async function startLane(name: LaneName): Promise<Lane> {
+  return launch(name, await findPython(name));
 }
 
 /** A Python that has the engine: our own environment, one that can be made, or the system's. */
@@ -129,17 +137,6 @@ async function launch(name: LaneName, python: string): Promise<Lane> {
     client: () => clientOf(endpoint),
     close: () => end(child),
   };
-}
-
-/** A client with credentials that mean nothing. */
-export function clientOf(endpoint: string, maxAttempts = 3): SFNClient {
-  return new SFNClient({
-    endpoint,
-    maxAttempts,
-    region: "us-east-1",
-    credentials: { accessKeyId: "test", secretAccessKey: "test" },
-    disableHostPrefix: true,
-  });
 }
 
 async function answers(endpoint: string, child: ChildProcess): Promise<void> {

@@ -8,21 +8,22 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SFNClient } from "@aws-sdk/client-sfn";
-import { clientOf } from "./lanes/lane.js";
+import { clientOf } from "./client.js";
 import { DATA_FIELDS, ProtocolExecution, type QueuedTask, type TaskToken } from "./protocol-execution.js";
 
 type Wire = Record<string, unknown>;
 
-/** What to do instead of an operation, or around it. */
-export type Behaviour = (operate: () => Promise<Wire>) => Promise<Wire>;
+/** What to do instead of an operation, or around it. `input` is what was asked for. */
+export type Behaviour = (operate: () => Promise<Wire>, input: Wire) => Promise<Wire>;
 
 /** An error as AWS sends it. */
 export class ProtocolError extends Error {
   constructor(
     override readonly name: string,
     readonly statusCode = 400,
+    message = `${name}: a message with "details" of the request`,
   ) {
-    super(`${name}: a message with "details" of the request`);
+    super(message);
   }
 }
 
@@ -50,6 +51,11 @@ export function cut(when: "before" | "after"): Behaviour {
     if (when === "after") await operate();
     throw new Cut();
   };
+}
+
+/** Takes the request and never answers. */
+export function hang(): Behaviour {
+  return () => new Promise(() => {});
 }
 
 /** Changes what the operation answers. */
@@ -80,6 +86,7 @@ export class ProtocolServer {
   pageSize = 1000;
   readonly #queues = new Map<string, QueuedTask[]>();
   readonly #behaviours = new Map<string, Behaviour[]>();
+  readonly #lasting = new Map<string, Behaviour>();
   readonly #clients: SFNClient[] = [];
 
   private constructor(private readonly server: Server) {}
@@ -125,6 +132,12 @@ export class ProtocolServer {
     this.#behaviours.set(operation, [...(this.#behaviours.get(operation) ?? []), ...behaviours]);
   }
 
+  /** What all calls of an operation meet from now on; `"*"`: of every operation. */
+  always(operation: string, behaviour: Behaviour | undefined): void {
+    if (behaviour === undefined) this.#lasting.delete(operation);
+    else this.#lasting.set(operation, behaviour);
+  }
+
   /** The one execution there is, or the one with this ARN. */
   execution(executionArn?: string): ProtocolExecution {
     const all = [...this.executions.values()];
@@ -143,9 +156,11 @@ export class ProtocolServer {
     const operation = String(request.headers["x-amz-target"] ?? "").replace("AWSStepFunctions.", "");
     const input = JSON.parse(Buffer.concat(chunks).toString() || "{}") as Wire;
     this.calls.push({ operation, input });
-    const behaviour = this.#behaviours.get(operation)?.shift() ?? ((operate) => operate());
+    const behaviour =
+      this.#behaviours.get(operation)?.shift() ?? this.#lasting.get(operation) ?? this.#lasting.get("*");
+    const operate = () => this.#operate(operation, input);
     try {
-      send(response, 200, await behaviour(() => this.#operate(operation, input)));
+      send(response, 200, await (behaviour?.(operate, input) ?? operate()));
     } catch (error) {
       if (error instanceof Cut) request.socket.destroy();
       else if (error instanceof ProtocolError) {
@@ -170,6 +185,17 @@ export class ProtocolServer {
         const execution = this.#execution(text("executionArn"));
         if (execution.isRunning) execution.abort();
         return { stopDate: execution.stopDate };
+      }
+      case "ListExecutions": {
+        const stateMachineArn = text("stateMachineArn");
+        this.#machine(stateMachineArn);
+        const all = [...this.executions.values()]
+          .filter((execution) => execution.stateMachineArn === stateMachineArn)
+          .map(({ executionArn, name, status, startDate, stopDate }) => {
+            return { executionArn, stateMachineArn, name, status, startDate, stopDate };
+          });
+        const { items, nextToken } = page(all, input, this.pageSize);
+        return { executions: items, nextToken };
       }
       case "GetExecutionHistory":
         return this.#history(input);
