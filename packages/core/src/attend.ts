@@ -18,13 +18,24 @@ import { isTerminal, type Task } from "./task.js";
 import { backoffMs, stopDueAt } from "./timing.js";
 import type { Workflow } from "./workflow.js";
 
-/** What a run that exists is owed: its stop, its answers, and a read when it is time. */
-export async function attend(ctx: WorkContext, bound: Task, served: ServedWorkflow): Promise<Task> {
+/**
+ * What a run that exists is owed: its stop, its answers, and a read when it is time.
+ * @param due the task's own time has come: nobody asked. Where only one process can reach the run (`unchanged` and `retry`
+ *   in all others), a crowd that polls those must not keep putting off that one's turn.
+ */
+export async function attend(
+  ctx: WorkContext,
+  bound: Task,
+  served: ServedWorkflow,
+  due: boolean,
+): Promise<Task> {
   let task = bound;
   if (stopOwed(task)) task = await stopRun(ctx, task, served);
-  if (!isTerminal(task.status)) task = await deliverAnswers(ctx, task, served);
-  if (nothingOwed(task) || task.nextReadAt > Date.now()) return task;
-  return readRun(ctx, task, served);
+  if (!isTerminal(task.status)) task = await deliverAnswers(ctx, task, served, due);
+  const passedOver =
+    due && bound.dueAt !== null && bound.lastReadAt !== null && bound.dueAt <= bound.lastReadAt;
+  if (nothingOwed(task) || (task.nextReadAt > Date.now() && !passedOver)) return task;
+  return readRun(ctx, task, served, due);
 }
 
 async function stopRun(ctx: WorkContext, task: Task, { adapter }: ServedWorkflow): Promise<Task> {
@@ -54,6 +65,7 @@ async function deliverAnswers(
   ctx: WorkContext,
   leased: Task,
   { adapter, workflow }: ServedWorkflow,
+  due: boolean,
 ): Promise<Task> {
   let task = leased;
   const stored = await ctx.store.questions(task.owner, task.taskId);
@@ -71,10 +83,10 @@ async function deliverAnswers(
       const { verdict } = asNative(error);
       const lost = verdict.kind === "gone" || verdict.kind === "rejected";
       const retryAt = Date.now() + Math.max(verdict.retryAfterMs ?? 0, workflow.pollMs);
-      task = await changeTask(ctx.store, task, () => ({
+      task = await changeTask(ctx.store, task, (fresh) => ({
         patch: lost
           ? { nextReadAt: Date.now(), message: `The answer could not be delivered: ${verdict.message}` }
-          : { dueAt: retryAt },
+          : { dueAt: due ? retryAt : Math.min(fresh.dueAt ?? retryAt, retryAt) },
         ...(lost && { questions: { gone: [key] } }),
         events: [{ type: lost ? "answer.lost" : "answer.deferred", detail: { key, code: verdict.code } }],
       }));
@@ -83,7 +95,12 @@ async function deliverAnswers(
   return task;
 }
 
-async function readRun(ctx: WorkContext, task: Task, { adapter, workflow }: ServedWorkflow): Promise<Task> {
+async function readRun(
+  ctx: WorkContext,
+  task: Task,
+  { adapter, workflow }: ServedWorkflow,
+  due: boolean,
+): Promise<Task> {
   const ageMs = Date.now() - (task.boundAt ?? task.createdAt);
   try {
     const state = await nativeCall("read", task, () =>
@@ -96,7 +113,7 @@ async function readRun(ctx: WorkContext, task: Task, { adapter, workflow }: Serv
       }),
     );
     // A read is the last thing that is owed: the lease goes back in the same write.
-    return await applyState(ctx, task, state, workflow, { release: ctx.holder });
+    return await applyState(ctx, task, state, workflow, { release: ctx.holder, due });
   } catch (error) {
     if (isWorkflowError(error) && error.code === "task_exists") {
       // Another task took the run that this read matched. Read again: it is told as claimed now.
@@ -148,8 +165,9 @@ export function applyState(
   task: Task,
   state: RunState,
   workflow: Workflow,
-  release?: { readonly release: string },
+  flight: { readonly release?: string; readonly due?: boolean } = {},
 ): Promise<Task> {
+  const release = flight.release === undefined ? {} : { release: flight.release };
   return changeTask(ctx.store, task, async (fresh) => {
     const now = Date.now();
     const stored = await ctx.store.questions(fresh.owner, fresh.taskId);
@@ -174,7 +192,11 @@ export function applyState(
       patch: {
         ...next.patch,
         nextReadAt: now + soonest,
-        dueAt: Math.round(Math.min(now + unpolled, Math.max(stopAt, now + 1))),
+        // A poll that has learned nothing leaves the task's own time as it is: another process may learn more.
+        dueAt:
+          state.status === "unchanged" && flight.due === false && fresh.dueAt !== null
+            ? fresh.dueAt
+            : Math.round(Math.min(now + unpolled, Math.max(stopAt, now + 1))),
       },
     };
   });

@@ -17,6 +17,9 @@ export interface WorkOptions extends Omit<WorkContext, "warned"> {
   readonly served: ReadonlyMap<string, ServedWorkflow>;
 }
 
+/** What brings a piece of work about: the task's first start, somebody who asks, or its own time that has come. */
+type Reason = "first" | "asked" | "due";
+
 /** One piece of work under way. */
 interface Flight {
   readonly since: number;
@@ -44,7 +47,7 @@ export class Work {
 
   /** Does what is owed now, joining a flight that is under way. Never throws. */
   run(owner: string, taskId: string): Promise<void> {
-    return this.fly(owner, taskId, () => this.takeLease(owner, taskId));
+    return this.fly(owner, taskId, () => this.takeLease(owner, taskId), "asked");
   }
 
   /** The same for something that has just come to be owed: a flight that is under way is followed by another. */
@@ -57,12 +60,12 @@ export class Work {
 
   /** The same for a task whose lease this process already holds. */
   runLeased(task: Task): Promise<void> {
-    return this.fly(task.owner, task.taskId, async () => task);
+    return this.fly(task.owner, task.taskId, async () => task, "due");
   }
 
   /** Starts the run of a task that has just been written, with its first attempt and this process's lease. */
   begin(task: Task): Promise<void> {
-    return this.fly(task.owner, task.taskId, async () => task, true);
+    return this.fly(task.owner, task.taskId, async () => task, "first");
   }
 
   /** Refuses new flights, and waits for those under way at most this long each time: once before, once after `abort`. */
@@ -79,7 +82,7 @@ export class Work {
     owner: string,
     taskId: string,
     take: () => Promise<Task | undefined>,
-    isFirst = false,
+    reason: Reason,
   ): Promise<void> {
     const key = keyOf(owner, taskId);
     const current = this.flights.get(key);
@@ -93,7 +96,7 @@ export class Work {
       done: Promise.resolve(),
       again: false,
     };
-    flight.done = this.attempt(owner, taskId, take, isFirst).finally(() => {
+    flight.done = this.attempt(owner, taskId, take, reason).finally(() => {
       this.flights.delete(key);
       if (flight.again) void this.run(owner, taskId);
     });
@@ -111,7 +114,7 @@ export class Work {
     owner: string,
     taskId: string,
     take: () => Promise<Task | undefined>,
-    isFirst: boolean,
+    reason: Reason,
   ): Promise<void> {
     const { store, holder, timing, log } = this.options;
     let renewal: NodeJS.Timeout | undefined;
@@ -124,7 +127,7 @@ export class Work {
         store.renewLease(owner, taskId, { holder, now, until: now + timing.leaseMs }).catch(() => {});
       }, timing.leaseMs / 3);
       renewal.unref();
-      task = await this.owed(task, isFirst);
+      task = await this.owed(task, reason);
     } catch (error) {
       // The row still says what is owed; whoever looks next does it.
       if (isWorkflowError(error) && (error.code === "task_not_found" || error.code === "closed")) return;
@@ -135,11 +138,11 @@ export class Work {
     }
   }
 
-  private async owed(leased: Task, isFirst: boolean): Promise<Task> {
+  private async owed(leased: Task, reason: Reason): Promise<Task> {
     const served = this.options.served.get(leased.workflow);
     if (served === undefined) return leased;
     const { context } = this;
-    if (isFirst) return firstStart(context, leased, served);
+    if (reason === "first") return firstStart(context, leased, served);
     let task = leased;
     if (task.startPhase === "held") {
       const step = await heldStep(served.workflow, task, context.store);
@@ -148,7 +151,7 @@ export class Work {
     if (task.startPhase === "owed" || task.startPhase === "attempted") {
       task = await startRun(context, task, served);
     }
-    if (task.startPhase === "bound") task = await attend(context, task, served);
+    if (task.startPhase === "bound") task = await attend(context, task, served, reason === "due");
     if (!nothingOwed(task) || task.dueAt === null) return task;
     return changeTask(context.store, task, (fresh) =>
       nothingOwed(fresh) ? { patch: { dueAt: null }, events: [] } : undefined,

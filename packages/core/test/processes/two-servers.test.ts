@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { rawClient } from "../support/clients.js";
 import { tempDir } from "../support/engines.js";
 import type { Json } from "../support/raw-client.js";
-import { calls, endRun, hold, release, stdioServer, until } from "../support/server-process.js";
+import { calls, endRun, hold, open, release, stdioServer, until } from "../support/server-process.js";
 import { FORMS, start2025, textOf } from "../support/sessions.js";
 
 const QUICK = { timing: { startWaitMs: 150 } };
@@ -59,6 +59,23 @@ test("each sees the other's tasks, and no run is started, read too soon or stopp
   expect(calls(home, "engine", "start")).toHaveLength(4);
   expect(calls(home, "engine", "stop")).toHaveLength(1);
 }, 30_000);
+
+test("a function that runs in one server is followed, asked for and answered from the other", async () => {
+  const home = await tempDir();
+  const [first, second] = await Promise.all([host(home, {}), host(home)]);
+  const gate = `${home}/gate`;
+  const gated = await start2025(first.client, "gated", { gate });
+  const asking = await start2025(first.client, "greets");
+  // The other host polls without a pause, and its server cannot read the function: that must not keep its own from it.
+  await until(async () => expect((await second.get(asking)).status).toBe("input_required"));
+  second.client.answerer = () => ({ action: "accept", content: { name: "Neighbour" } });
+  const answered = second.client.request("tasks/result", { taskId: asking });
+  await until(async () => expect((await second.get(asking)).status).toBe("completed"));
+  expect(textOf((await answered).result)).toContain("Hello, Neighbour");
+  open(gate);
+  await until(async () => expect((await second.get(gated)).status).toBe("completed"));
+  expect(first.client.requests).toEqual([]);
+}, 20_000);
 
 test("a question that waits at one host is asked and answered at the other", async () => {
   const home = await tempDir();
