@@ -243,7 +243,8 @@ export class TaskEngine {
         const woken = new Promise<void>((resolve) => {
           wake = resolve;
         });
-        const view = await this.peek(owner, taskId);
+        // Who was there when it ended hears how, even if nothing was to be kept.
+        const view = await this.view(await this.row(owner, taskId, "expired too"));
         options.onChange?.(view);
         const left = until - Date.now();
         if (done(view) || isTerminal(view.task.status) || left <= 0 || options.signal?.aborted === true)
@@ -493,9 +494,9 @@ export class TaskEngine {
     return served;
   }
 
-  private async row(owner: Owner, taskId: string): Promise<Task> {
+  private async row(owner: Owner, taskId: string, which?: "expired too"): Promise<Task> {
     const task = await this.store.get(owner.id, taskId);
-    if (task !== undefined && !hasExpired(task)) return task;
+    if (task !== undefined && (which === "expired too" || !hasExpired(task))) return task;
     const gone = task !== undefined ? "expired" : await this.store.tombstone(owner.id, taskId);
     counters.failedLookups.add(1);
     this.log.debug({ owner: idForLog(owner.id), task: idForLog(taskId) }, "task.lookup_failed");

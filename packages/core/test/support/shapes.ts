@@ -5,26 +5,8 @@
 import * as v1 from "@modelcontextprotocol/ext-tasks/core/v1";
 import * as v2 from "@modelcontextprotocol/ext-tasks/core/v2";
 import { z } from "zod";
+import { DRAFT_REPLIES, DraftCreated } from "./draft-schemas.js";
 import type { Json } from "./raw-client.js";
-
-const related = z.strictObject({ taskId: z.string() });
-const draftMeta = z.object({ "modelcontextprotocol.io/related-task": related });
-
-/** `Task` of the draft: exactly these fields. */
-export const DraftTask = z.strictObject({
-  taskId: z.string(),
-  status: z.enum(["submitted", "working", "input_required", "completed", "failed", "cancelled", "unknown"]),
-  keepAlive: z.number().nullable(),
-  pollFrequency: z.number().optional(),
-  error: z.string().optional(),
-});
-export const DraftGetResult = DraftTask.extend({ _meta: draftMeta });
-export const DraftListResult = z.strictObject({
-  tasks: z.array(DraftTask),
-  nextCursor: z.string().optional(),
-});
-export const DraftRelatedResult = z.looseObject({ _meta: draftMeta });
-export const DraftCreated = z.strictObject({ _meta: draftMeta });
 
 const legacyTool = z.union([v1.CreateTaskResultV1Schema, v1.CallToolResultV1Schema]);
 const modernTool = z.union([
@@ -36,13 +18,7 @@ const modernTool = z.union([
 type Schemas = Record<string, z.ZodType>;
 
 const REPLIES: Record<"draft" | "2025-11-25" | "2026-07-28", Schemas> = {
-  draft: {
-    "tasks/get": DraftGetResult,
-    "tasks/result": DraftRelatedResult,
-    "tasks/list": DraftListResult,
-    "tasks/delete": z.strictObject({ _meta: draftMeta }),
-    "tools/call": v1.CallToolResultV1Schema,
-  },
+  draft: DRAFT_REPLIES,
   "2025-11-25": {
     "tasks/get": v1.GetTaskResultV1Schema,
     "tasks/result": v1.CallToolResultV1Schema,
@@ -62,6 +38,7 @@ const REPLIES: Record<"draft" | "2025-11-25" | "2026-07-28", Schemas> = {
 };
 
 const NOTES: Schemas = {
+  "notifications/tasks/created": z.object({ params: DraftCreated }),
   "notifications/tasks": v2.TaskStatusNotificationV2Schema,
   "notifications/tasks/status": v1.TaskStatusNotificationV1Schema,
 };
