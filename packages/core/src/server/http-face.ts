@@ -15,6 +15,7 @@ import {
 import type { TaskEngine } from "../engine.js";
 import { isJsonObject, type JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
+import { readBody } from "./body.js";
 import { listenedTaskIds } from "./listen.js";
 import { listenOverHttp } from "./listen-http.js";
 import { makeServer } from "./make-server.js";
@@ -82,14 +83,14 @@ export class HttpFace {
         errorResponse(415, -32_000, "Unsupported Media Type: Content-Type must be application/json"),
       );
     }
-    const text = await readBody(req, this.maxBodyBytes);
-    if (text === undefined) {
+    const bytes = await readBody(req, this.maxBodyBytes);
+    if (bytes === undefined) {
       const limit = `Request too large: at most ${this.maxBodyBytes} bytes are taken`;
       return respond(req, res, errorResponse(413, -32_600, limit));
     }
     let body: unknown;
     try {
-      body = JSON.parse(text);
+      body = JSON.parse(bytes.toString("utf8"));
     } catch {
       return respond(
         req,
@@ -226,28 +227,6 @@ function reasonOf({ name, message }: Error): string {
 function claimsEnvelope(body: JsonObject): boolean {
   const meta = isJsonObject(body.params) && isJsonObject(body.params._meta) ? body.params._meta : {};
   return "io.modelcontextprotocol/protocolVersion" in meta;
-}
-
-/** @returns the whole body, or `undefined` if it is larger than the limit */
-function readBody(req: IncomingMessage, limit: number): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    req.on("data", (chunk: Buffer) => {
-      size += chunk.length;
-      // Read on, but keep nothing: a client hears its answer only once it has been heard out.
-      if (size > limit) chunks.length = 0;
-      else chunks.push(chunk);
-      if (size > limit * 16) resolve(undefined);
-    });
-    req.on("end", () => {
-      const [first] = chunks;
-      const whole = chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks);
-      resolve(size > limit ? undefined : whole.toString("utf8"));
-    });
-    req.on("error", reject);
-    req.on("close", () => resolve(undefined));
-  });
 }
 
 function respond(req: IncomingMessage, res: ServerResponse, response: Response): Promise<void> {

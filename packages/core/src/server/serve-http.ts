@@ -13,6 +13,7 @@ import type { AttachOptions } from "./attach.js";
 import { HttpFace } from "./http-face.js";
 import type { ServerInfo } from "./make-server.js";
 import type { SessionOptions } from "./sessions.js";
+import { Webhooks } from "./webhooks.js";
 
 export interface ServeHttpOptions extends ServerInfo, Pick<AttachOptions, "companions" | "inlineWaitMs"> {
   /** @default 0: a free one */
@@ -36,6 +37,12 @@ export interface ServeHttpOptions extends ServerInfo, Pick<AttachOptions, "compa
   readonly sessions?: Partial<SessionOptions>;
   /** The largest request body, in bytes. @default 4194304 */
   readonly maxBodyBytes?: number;
+  /**
+   * Paths that take an engine's webhooks, each with a workflow on that engine: its adapter verifies the signature, and
+   * the deliveries wake all tasks of the engine that they are about. They need no bearer token.
+   * @example { "/webhooks/github": "run_ci" }
+   */
+  readonly webhooks?: Readonly<Record<string, string>>;
   /** The metadata URL that a 401 names (RFC 9728). */
   readonly resourceMetadataUrl?: string;
 }
@@ -57,7 +64,7 @@ const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 /**
  * Serves an engine's workflows over Streamable HTTP.
- * @throws WorkflowError `configuration` if strangers beyond loopback could come in unasked
+ * @throws WorkflowError `configuration` if strangers beyond loopback could come in unasked, or a webhook leads nowhere
  */
 export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): Promise<HttpServer> {
   const host = options.host ?? "127.0.0.1";
@@ -75,6 +82,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
       `Serving on ${host} needs allowedHosts: the names that clients reach it by`,
     );
   }
+  const webhooks = new Webhooks(engine, options, [path, "/health", "/ready"]);
   const face = new HttpFace(engine, options, onLoopback);
   const validHost = hostHeaderValidation([...(options.allowedHosts ?? LOOPBACK_NAMES)]);
   const validOrigin = originValidation([...(options.allowedOrigins ?? LOOPBACK_NAMES)]);
@@ -90,6 +98,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
       void engine.isReady().then((ready) => answerJson(res, ready ? 200 : 503, { ready }));
       return;
     }
+    if (webhooks.serve(pathname, req, res)) return;
     if (pathname !== path) return answerJson(res, 404, { error: `Not found: MCP is served at ${path}` });
     face.serve(req, res).catch((error: unknown) => {
       engine.log.warn({ error: error instanceof Error ? error.name : "thrown" }, "http");
