@@ -200,7 +200,10 @@ export interface ErrorVerdict {
   readonly kind: "rejected" | "retry" | "ambiguous" | "gone";
   /** The engine's error name. */
   readonly code?: string;
-  /** A message fit for the client: no secrets, no raw bodies. Default: a generic line with `code`. */
+  /**
+   * A message fit for the client: no secrets, no raw bodies. Default: a generic line with `code`. Only this reaches
+   * clients: what the thrown error itself says may quote the SDK, and is never shown.
+   */
   readonly message?: string;
   /** How long the engine asks to be left alone, in milliseconds. */
   readonly retryAfterMs?: number;
@@ -241,7 +244,8 @@ export interface WorkflowAdapter {
 
   /**
    * Asks the engine to stop the run. Resolving means that the engine took the request, not that the run
-   * has ended: the next reads tell. Called again until then, so it must be repeatable.
+   * has ended: the next reads tell. Called again until then, so it must be repeatable; after the end it resolves,
+   * or throws an error that is `gone`.
    */
   stop?(ref: RunRef, request: StopRequest): Promise<void>;
 
@@ -256,7 +260,8 @@ export interface WorkflowAdapter {
 
   /**
    * Verifies an event delivery and tells which runs to read again; `[]` for events about nothing of ours.
-   * Throws when the delivery is not authentic.
+   * Throws when the delivery is not authentic. A run is found by its ref: the one told here must equal the stored one
+   * as canonical JSON (same members, any order).
    */
   events?(request: EventRequest): Promise<readonly RunRef[]>;
 

@@ -1,18 +1,19 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { WorkflowAdapter } from "@taskferry/core";
 import type { Drive, Subject } from "./drive.js";
 import type { Requirement } from "./requirement.js";
 import { REQUIREMENTS, type RequirementId } from "./requirements/index.js";
 import { Scene } from "./scene.js";
-import { lacking, plan, type Skip, skipFaults } from "./skip.js";
+import { lacking, plan, type Skip, type Skippable, skipFaults } from "./skip.js";
 
 /** What is tested, and how. */
-export interface CheckOptions<Engine> {
+export interface CheckOptions<Engine, Id extends string = RequirementId> {
   /** Makes a fresh engine, isolated from all others, for each requirement. */
   readonly create: () => Subject<Engine> | Promise<Subject<Engine>>;
   /** Forces native situations on such an engine. */
   readonly drive: Drive<Engine>;
   /** What this adapter does not do, and why. */
-  readonly skip?: readonly Skip[];
+  readonly skip?: readonly Skip<Id>[];
   /** How long a situation may take to show in the reads, in milliseconds. @default 10000 */
   readonly patienceMs?: number;
   /** How long one requirement may take in all, in milliseconds. @default 30000 */
@@ -20,8 +21,8 @@ export interface CheckOptions<Engine> {
 }
 
 /** How one requirement went. */
-export interface Verdict {
-  readonly id: RequirementId;
+export interface Verdict<Id extends string = RequirementId> {
+  readonly id: Id;
   readonly outcome: "met" | "broken" | "skipped" | "not applicable";
   /** Why it is not met. */
   readonly reason?: string;
@@ -29,17 +30,37 @@ export interface Verdict {
 }
 
 /** Plays one requirement, with its skip. Never rejects. */
-export async function checkRequirement<Engine>(
+export function checkRequirement<Engine>(
   requirement: Requirement<RequirementId>,
   options: CheckOptions<Engine>,
 ): Promise<Verdict> {
+  return checkOn(() => Scene.open({ patienceMs: 10_000, ...options }), requirement, options);
+}
+
+/** Where a requirement is played. */
+interface Stage {
+  readonly adapter: WorkflowAdapter;
+  close(): Promise<void>;
+}
+
+/** Plays one requirement on a stage of its own, with its skip. Never rejects. */
+export async function checkOn<Engine, Id extends string, On extends Stage>(
+  open: () => Promise<On>,
+  requirement: Skippable & { readonly id: Id; check(stage: On): Promise<void> },
+  options: CheckOptions<Engine, Id>,
+): Promise<Verdict<Id>> {
   const { id } = requirement;
   const planned = plan(requirement, options.drive, options.skip ?? []);
-  const broken = (error: unknown): Verdict => ({ id, outcome: "broken", reason: messageOf(error), error });
-  let scene: Scene | undefined;
+  const broken = (error: unknown): Verdict<Id> => ({
+    id,
+    outcome: "broken",
+    reason: messageOf(error),
+    error,
+  });
+  let stage: On | undefined;
   try {
-    scene = await Scene.open({ patienceMs: 10_000, ...options });
-    const missing = lacking(requirement, scene.adapter);
+    stage = await open();
+    const missing = lacking(requirement, stage.adapter);
     if (missing.length > 0) {
       if (options.skip?.some((skip) => "id" in skip && skip.id === id)) {
         return broken(
@@ -53,7 +74,7 @@ export async function checkRequirement<Engine>(
       const names = planned.missing.join(", ");
       return broken(new Error(`The drive has no ${names}. Add it, or a skip that says why it cannot be.`));
     }
-    const failure = await play(requirement, scene, options.timeoutMs ?? 30_000);
+    const failure = await play(requirement.check(stage), options.timeoutMs ?? 30_000);
     if (planned.kind === "expect-failure") {
       if (failure !== undefined) return { id, outcome: "skipped", reason: planned.reason };
       return broken(new Error("Stale skip: the requirement is met."));
@@ -62,20 +83,19 @@ export async function checkRequirement<Engine>(
   } catch (error) {
     return broken(error);
   } finally {
-    await scene?.close();
+    await stage?.close();
   }
 }
 
 /** What is wrong with the skips themselves: unknown, doubled, unexplained, not needed. */
-export async function checkSkips<Engine>({
-  create,
-  drive,
-  skip = [],
-}: CheckOptions<Engine>): Promise<string[]> {
+export async function checkSkips<Engine, Id extends string = RequirementId>(
+  { create, drive, skip = [] }: CheckOptions<Engine, Id>,
+  requirements: readonly Skippable[] = REQUIREMENTS,
+): Promise<string[]> {
   const subject = await create();
   try {
     const adapter = await subject.connect();
-    const faults = skipFaults(drive, skip, adapter);
+    const faults = skipFaults(requirements, drive, skip, adapter);
     await adapter.close?.();
     return faults;
   } finally {
@@ -92,11 +112,7 @@ export async function checkAdapter<Engine>(options: CheckOptions<Engine>): Promi
   return verdicts;
 }
 
-async function play(
-  requirement: Requirement,
-  scene: Scene,
-  timeoutMs: number,
-): Promise<{ error: unknown } | undefined> {
+async function play(playing: Promise<void>, timeoutMs: number): Promise<{ error: unknown } | undefined> {
   const over = new AbortController();
   const late = delay(
     timeoutMs,
@@ -104,7 +120,7 @@ async function play(
     { signal: over.signal },
   );
   late.catch(() => undefined);
-  const played = requirement.check(scene).then(
+  const played = playing.then(
     () => undefined,
     (error: unknown) => ({ error }),
   );

@@ -10,5 +10,13 @@ export type {
 } from "./drive.js";
 export type { Behaviour, Capability, Requirement } from "./requirement.js";
 export { REQUIREMENTS, type RequirementId } from "./requirements/index.js";
+export { type CheckServerOptions, checkServer, checkServerRequirement } from "./server/check-server.js";
+export {
+  SERVER_REQUIREMENTS,
+  type ServerPlay,
+  type ServerRequirement,
+  type ServerRequirementId,
+} from "./server/requirements.js";
+export { type TestServerOptions, testServer } from "./server/test-server.js";
 export type { Skip } from "./skip.js";
 export { type TestAdapterOptions, testAdapter } from "./test-adapter.js";

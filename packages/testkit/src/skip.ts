@@ -1,14 +1,14 @@
 import type { WorkflowAdapter } from "@taskferry/core";
 import type { Drive, DriveName } from "./drive.js";
 import type { Capability, Requirement } from "./requirement.js";
-import { REQUIREMENTS, type RequirementId } from "./requirements/index.js";
+import type { RequirementId } from "./requirements/index.js";
 
 /**
  * A requirement, or a situation with all requirements that need it, that this adapter does not meet, and why.
  * A skip that is not needed (any more) fails.
  */
-export type Skip =
-  | { readonly id: RequirementId; readonly reason: string }
+export type Skip<Id extends string = RequirementId> =
+  | { readonly id: Id; readonly reason: string }
   /** A situation that cannot be forced on this engine. */
   | { readonly drive: DriveName; readonly reason: string };
 
@@ -21,10 +21,14 @@ export type Plan =
   /** Neither can it be played nor does a skip say why. */
   | { readonly kind: "undeclared"; readonly missing: readonly DriveName[] };
 
+/** What skips are about: a requirement of an adapter, or of a server with it. */
+export type Skippable = Pick<Requirement, "id" | "drive" | "adapter">;
+
 /** What is wrong with the skips themselves, for such an adapter. */
 export function skipFaults<Engine>(
+  requirements: readonly Skippable[],
   drive: Drive<Engine>,
-  skips: readonly Skip[],
+  skips: readonly Skip<string>[],
   adapter: WorkflowAdapter,
 ): string[] {
   const seen = new Set<string>();
@@ -35,9 +39,9 @@ export function skipFaults<Engine>(
     seen.add(name);
     if (skip.reason.trim() === "") faults.push(`${name} is skipped without a reason`);
     if ("id" in skip) {
-      if (!REQUIREMENTS.some(({ id }) => id === skip.id)) faults.push(`there is no requirement ${skip.id}`);
+      if (!requirements.some(({ id }) => id === skip.id)) faults.push(`there is no requirement ${skip.id}`);
     } else {
-      const needing = REQUIREMENTS.filter((requirement) => requirement.drive.includes(skip.drive));
+      const needing = requirements.filter((requirement) => requirement.drive.includes(skip.drive));
       if (needing.length === 0) {
         faults.push(`no requirement needs a situation ${skip.drive}`);
       } else if (needing.every((requirement) => lacking(requirement, adapter).length > 0)) {
@@ -50,7 +54,11 @@ export function skipFaults<Engine>(
 }
 
 /** Decides what to do with a requirement. */
-export function plan<Engine>(requirement: Requirement, drive: Drive<Engine>, skips: readonly Skip[]): Plan {
+export function plan<Engine>(
+  requirement: Skippable,
+  drive: Drive<Engine>,
+  skips: readonly Skip<string>[],
+): Plan {
   const missing = requirement.drive.filter((name) => drive[name] === undefined);
   const own = skips.find((skip) => "id" in skip && skip.id === requirement.id);
   if (missing.length === 0) return own ? { kind: "expect-failure", reason: own.reason } : { kind: "play" };
@@ -61,6 +69,6 @@ export function plan<Engine>(requirement: Requirement, drive: Drive<Engine>, ski
 }
 
 /** The parts of the contract that a requirement is about and this adapter does not have. */
-export function lacking(requirement: Requirement, adapter: WorkflowAdapter): readonly Capability[] {
+export function lacking(requirement: Skippable, adapter: WorkflowAdapter): readonly Capability[] {
   return requirement.adapter.filter((part) => !adapter[part]);
 }
