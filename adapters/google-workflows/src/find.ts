@@ -9,7 +9,7 @@ import { KEY_LABEL } from "./start.js";
 /** How executions of interrupted starts are searched. */
 export interface FindOptions {
   /**
-   * How long after the first start attempt an execution that is not listed may still appear, in milliseconds. It covers
+   * How long after the latest start attempt an execution that is not listed may still appear, in milliseconds. It covers
    * the call that may still be under way (60 s at most) and the list's own lag, which Google does not state. Until then
    * the search answers "not yet", afterwards "there is none", and only then is a second execution created.
    * @default 120000
@@ -44,8 +44,9 @@ export async function findExecution(
   connection: Connection,
   workflow: WorkflowName,
   options: FindOptions,
-  { key, startedAtMs: firstStartMs, signal }: Pick<FindRequest, "key" | "startedAtMs" | "signal">,
+  search: Pick<FindRequest, "key" | "startedAtMs" | "lastStartedAtMs" | "signal">,
 ): Promise<Execution | undefined> {
+  const { key, startedAtMs: firstStartMs, lastStartedAtMs, signal } = search;
   const client = await connection.executions();
   const oldestMs = firstStartMs - CLOCK_SKEW_MS;
   const filter = options.filter?.({ key, label: KEY_LABEL, since: new Date(oldestMs) });
@@ -65,7 +66,7 @@ export async function findExecution(
     const listed = await untilAborted(client.listExecutions(request, { autoPaginate: false }), signal).catch(
       none,
     );
-    if (listed === undefined) return notListed(firstStartMs, askedAtMs, options);
+    if (listed === undefined) return notListed(lastStartedAtMs, askedAtMs, options);
     const [executions, , response] = listed;
     const found = executions.find(({ labels }) => labels?.[KEY_LABEL] === key);
     if (found !== undefined) return found;
@@ -74,7 +75,7 @@ export async function findExecution(
     const isBehind = executions.some(
       (execution) => (startedAtMs(execution) ?? Number.POSITIVE_INFINITY) < oldestMs,
     );
-    if (pageToken === "" || isBehind) return notListed(firstStartMs, askedAtMs, options);
+    if (pageToken === "" || isBehind) return notListed(lastStartedAtMs, askedAtMs, options);
   }
   const message = `Too many executions of ${workflow.workflow} to tell whether an earlier start got through`;
   throw new EngineError({ kind: "ambiguous", code: "SEARCH_LIMIT", message });
@@ -86,11 +87,11 @@ function none(error: unknown): undefined {
 }
 
 function notListed(
-  firstStartMs: number,
+  lastStartedAtMs: number,
   askedAtMs: number,
   { appearsWithinMs = 120_000 }: FindOptions,
 ): undefined {
-  const leftMs = firstStartMs + appearsWithinMs - askedAtMs;
+  const leftMs = lastStartedAtMs + appearsWithinMs - askedAtMs;
   if (leftMs <= 0) return undefined;
   const message = "The execution is not listed yet; it may still appear";
   throw new EngineError({

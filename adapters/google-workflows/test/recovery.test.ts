@@ -21,8 +21,15 @@ describe.each(TRANSPORTS)("finding an interrupted start over %s", (transport) =>
   });
   afterEach(() => h.close());
 
-  const search = (key: string, startedAtMs: number, adapter = h.adapter()) =>
-    adapter.find?.({ key, input: {}, startedAtMs, signal: signal(), isClaimed: async () => false });
+  const search = (
+    key: string,
+    startedAtMs: number,
+    adapter = h.adapter(),
+    lastStartedAtMs: number = startedAtMs,
+  ) => {
+    const isClaimed = async () => false;
+    return adapter.find?.({ key, input: {}, startedAtMs, lastStartedAtMs, signal: signal(), isClaimed });
+  };
   const longAgo = () => Date.now() - 3_600_000;
 
   test("finds the execution whose creation was not heard of, and never makes a second", async () => {
@@ -69,6 +76,22 @@ describe.each(TRANSPORTS)("finding an interrupted start over %s", (transport) =>
     h.cloud.update(id, { listed: true });
     expect((await search(key, Date.now() - 119_000))?.ref).toMatch(new RegExp(`${id}$`));
     expect(await search(newKey(), Date.now() - 121_000)).toBeUndefined();
+  });
+
+  test("after a second attempt, the window counts from that one, and the search still reaches back to the first", async () => {
+    const now = Date.now();
+    await expect(search(newKey(), now - 300_000, h.adapter(), now - 119_000)).rejects.toMatchObject({
+      verdict: { kind: "retry", code: "NOT_LISTED_YET" },
+    });
+    expect(await search(newKey(), now - 300_000, h.adapter(), now - 121_000)).toBeUndefined();
+    const key = newKey();
+    // Made by the first attempt, well before the second.
+    h.cloud.create(LOCATION, "orders", {
+      labels: { "taskferry-id": key },
+      createdMs: now - 299_000,
+      startedMs: now - 299_000,
+    });
+    expect((await search(key, now - 300_000, h.adapter(), now))?.ref).toBeDefined();
   });
 
   test("the window is an option", async () => {
