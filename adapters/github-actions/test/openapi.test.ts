@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { answerProblem, example, requestProblem } from "./openapi.js";
+import { answerProblem, example, requestProblem } from "../emulator/src/openapi.js";
 
 it("accepts GitHub's own examples, and sees what is missing from them", () => {
   const run = example("workflow-run");

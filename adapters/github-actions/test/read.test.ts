@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { latest } from "./protocol-state.js";
+import { latest } from "../emulator/src/protocol-state.js";
 import { hello, refusal, Task } from "./world.js";
 
 async function started() {

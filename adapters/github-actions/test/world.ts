@@ -12,7 +12,7 @@ import {
 } from "@taskferry/core";
 import { expect, onTestFinished } from "vitest";
 import { type GitHubActionsOptions, githubActions } from "../src/index.js";
-import { ProtocolServer } from "./protocol-server.js";
+import { ProtocolServer } from "../emulator/src/protocol-server.js";
 
 /** A workflow whose runs can be told by their name. */
 export const CORRELATED = `
