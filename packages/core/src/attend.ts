@@ -3,7 +3,7 @@ import type { RunState } from "./adapter.js";
 import { changeTask } from "./change.js";
 import { isWorkflowError } from "./errors.js";
 import type { GuardedAdapter, NativeCallError } from "./guard.js";
-import { counters, idForLog } from "./observe.js";
+import { idForLog } from "./observe.js";
 import {
   asNative,
   fail,
@@ -50,11 +50,11 @@ async function stopRun(ctx: WorkContext, task: Task, { adapter }: ServedWorkflow
     await nativeCall("stop", task, () =>
       adapter.stop(ref, { stopsSent: sent, requestedAgoMs: now - requestedAt }),
     );
-    return await changeTask(ctx.store, task, () => ({ patch: counted, events: [{ type: "run.stop_sent" }] }));
+    return await changeTask(ctx, task, () => ({ patch: counted, events: [{ type: "run.stop_sent" }] }));
   } catch (error) {
     const { verdict } = asNative(error);
     const detail = { verdict: verdict.kind, code: verdict.code };
-    return changeTask(ctx.store, task, () => ({
+    return changeTask(ctx, task, () => ({
       patch: counted,
       events: [{ type: "run.stop_failed", detail }],
     }));
@@ -74,7 +74,7 @@ async function deliverAnswers(
     const { key, answer } = question;
     try {
       await nativeCall("answer", task, () => adapter.answer(task.runRef, key, answer));
-      task = await changeTask(ctx.store, task, () => ({
+      task = await changeTask(ctx, task, () => ({
         patch: { nextReadAt: Date.now() },
         questions: { delivered: [key] },
         events: [{ type: "answer.delivered", detail: { key } }],
@@ -83,7 +83,7 @@ async function deliverAnswers(
       const { verdict } = asNative(error);
       const lost = verdict.kind === "gone" || verdict.kind === "rejected";
       const retryAt = Date.now() + Math.max(verdict.retryAfterMs ?? 0, workflow.pollMs);
-      task = await changeTask(ctx.store, task, (fresh) => ({
+      task = await changeTask(ctx, task, (fresh) => ({
         patch: lost
           ? { nextReadAt: Date.now(), message: `The answer could not be delivered: ${verdict.message}` }
           : { dueAt: due ? retryAt : Math.min(fresh.dueAt ?? retryAt, retryAt) },
@@ -117,7 +117,7 @@ async function readRun(
   } catch (error) {
     if (isWorkflowError(error) && error.code === "task_exists") {
       // Another task took the run that this read matched. Read again: it is told as claimed now.
-      return changeTask(ctx.store, task, () => ({
+      return changeTask(ctx, task, () => ({
         patch: { nextReadAt: Date.now() + workflow.pollMs },
         events: [],
       }));
@@ -139,7 +139,7 @@ function readFailed(
   const mayStillAppear = !task.seen && ageMs < adapter.appearsWithinMs;
   if (verdict.kind === "gone" && !mayStillAppear) {
     if (isTerminal(task.status)) {
-      return changeTask(ctx.store, task, () => ({
+      return changeTask(ctx, task, () => ({
         patch: { cancelConfirmedAt: now, dueAt: null },
         events: [{ type: "cancel.confirmed", detail: { native: "gone" } }],
       }));
@@ -147,7 +147,7 @@ function readFailed(
     return fail(ctx, task, "run_lost", `The run is gone at ${task.engine}: ${verdict.message}`);
   }
   const wait = Math.max(verdict.retryAfterMs ?? 0, workflow.pollMs, backoffMs(task.readFailures));
-  return changeTask(ctx.store, task, (fresh) => ({
+  return changeTask(ctx, task, (fresh) => ({
     patch: {
       readFailures: fresh.readFailures + 1,
       failingSince: fresh.failingSince ?? now,
@@ -168,7 +168,7 @@ export function applyState(
   flight: { readonly release?: string; readonly due?: boolean } = {},
 ): Promise<Task> {
   const release = flight.release === undefined ? {} : { release: flight.release };
-  return changeTask(ctx.store, task, async (fresh) => {
+  return changeTask(ctx, task, async (fresh) => {
     const now = Date.now();
     const stored = await ctx.store.questions(fresh.owner, fresh.taskId);
     const next = reconcile(fresh, stored, state, workflow, now);
@@ -176,7 +176,6 @@ export function applyState(
     if (state.status === "unchanged")
       warnOnce(ctx, fresh, `unknown native word ${JSON.stringify(state.native)}`);
     const ended = next.patch.endedAt !== undefined;
-    if (ended) counters.ended.add(1, { engine: fresh.engine, status: String(next.patch.status) });
     if (ended || next.patch.cancelConfirmedAt !== undefined) return { ...next, ...release };
     const soonest = Math.max(workflow.pollMs, state.nextReadMs ?? 0);
     // A task that nobody polls is read ever more slowly.

@@ -1,7 +1,8 @@
 /** Changes of a row under its optimistic lock. */
 import { isWorkflowError, WorkflowError } from "./errors.js";
+import { type Logger, noteEnd } from "./observe.js";
 import type { QuestionChanges, TaskEvent, TaskPatch, TaskStore } from "./store/task-store.js";
-import type { Task } from "./task.js";
+import { isTerminal, type Task } from "./task.js";
 
 /** What is to change. */
 export interface TaskChange {
@@ -12,13 +13,19 @@ export interface TaskChange {
   readonly release?: string;
 }
 
+/** Where rows are kept, and where it is told that one has ended. */
+export interface Rows {
+  readonly store: TaskStore;
+  readonly log: Logger;
+}
+
 /**
  * Computes a change from the freshest row and writes it; again from a fresher row if somebody wrote in between.
  * @param compute gives `undefined` when there is nothing to change
  * @throws WorkflowError `task_not_found` if the row is gone, `stale_version` if it never holds still
  */
 export async function changeTask(
-  store: TaskStore,
+  { store, log }: Rows,
   task: Task,
   compute: (fresh: Task) => TaskChange | undefined | Promise<TaskChange | undefined>,
 ): Promise<Task> {
@@ -28,7 +35,10 @@ export async function changeTask(
     if (change === undefined) return fresh;
     const { patch, ...rest } = change;
     try {
-      return await store.update(fresh, patch, { ...rest, now: Date.now() });
+      const changed = await store.update(fresh, patch, { ...rest, now: Date.now() });
+      // Told by whoever wrote it, and only once it is written.
+      if (!isTerminal(fresh.status) && isTerminal(changed.status)) noteEnd(log, changed);
+      return changed;
     } catch (error) {
       if (!isWorkflowError(error) || error.code !== "stale_version") throw error;
       const current = await store.get(fresh.owner, fresh.taskId);

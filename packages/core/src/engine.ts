@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { Answer, EventRequest, LogPage, Question } from "./adapter.js";
-import { changeTask, type TaskChange } from "./change.js";
+import { changeTask, type Rows, type TaskChange } from "./change.js";
 import { isWorkflowError, WorkflowError } from "./errors.js";
 import { GuardedAdapter } from "./guard.js";
 import { askHook, BEFORE_PREFIX } from "./held.js";
@@ -16,7 +16,7 @@ import {
   type Retention,
   requestHashOf,
 } from "./new-task.js";
-import { counters, idForLog, type Logger, SILENT, traced } from "./observe.js";
+import { audit, counters, idForLog, type Logger, noteEnd, SILENT, traced } from "./observe.js";
 import type { ServedWorkflow } from "./owed.js";
 import type { Owner } from "./owner.js";
 import { asOpen, checkAnswers } from "./questions.js";
@@ -64,6 +64,7 @@ export class TaskEngine {
   private readonly work: Work;
   private readonly refresher: Refresher;
   private readonly recovery: Recovery;
+  private readonly rows: Rows;
   private readonly shutdown = new AbortController();
   private readonly holder = randomUUID();
   private readonly secret: Uint8Array;
@@ -94,7 +95,8 @@ export class TaskEngine {
     this.served = served;
     this.workflows = new Map([...served].map(([name, { workflow }]) => [name, workflow]));
     const { store, timing, log, holder } = this;
-    this.limiter = new Limiter(this.limits, store);
+    this.rows = { store, log };
+    this.limiter = new Limiter(this.limits, store, log);
     this.work = new Work({ store, served, holder, timing, log });
     this.refresher = new Refresher(store, this.work, timing);
     this.recovery = new Recovery({
@@ -156,6 +158,7 @@ export class TaskEngine {
       }
       counters.created.add(1, { engine: task.engine, generation: task.generation });
       this.audit("task.created", task);
+      if (isTerminal(task.status)) noteEnd(this.log, task);
       if (task.startPhase === "attempted") await within(this.work.begin(task), this.timing.startWaitMs);
       return this.view((await this.store.get(task.owner, task.taskId)) ?? task);
     });
@@ -427,7 +430,7 @@ export class TaskEngine {
         const now = Date.now();
         const hinted = (fresh: Task) =>
           isTerminal(fresh.status) ? undefined : { patch: { nextReadAt: now, dueAt: now }, events: [] };
-        await changeTask(this.store, task, hinted);
+        await changeTask(this.rows, task, hinted);
         void this.work.nudge(task.owner, task.taskId);
       }
     }
@@ -445,10 +448,7 @@ export class TaskEngine {
 
   /** Counts an event for the audit: who, what, which task; never what was said. */
   audit(event: string, task: Pick<Task, "owner" | "taskId" | "workflow">): void {
-    this.log.info(
-      { audit: event, owner: idForLog(task.owner), task: idForLog(task.taskId), workflow: task.workflow },
-      event,
-    );
+    audit(this.log, event, task);
   }
 
   /** Signs a state that a client carries for us. */
@@ -500,6 +500,7 @@ export class TaskEngine {
     const gone = task !== undefined ? "expired" : await this.store.tombstone(owner.id, taskId);
     counters.failedLookups.add(1);
     this.log.debug({ owner: idForLog(owner.id), task: idForLog(taskId) }, "task.lookup_failed");
+    await this.limiter.missed(owner);
     if (gone === "expired") throw new WorkflowError("task_expired", "Task has expired");
     throw new WorkflowError("task_not_found", "Task not found");
   }
@@ -516,7 +517,7 @@ export class TaskEngine {
     taskId: string,
     compute: (fresh: Task) => Promise<TaskChange | undefined>,
   ): Promise<Task> {
-    return changeTask(this.store, await this.row(owner, taskId), compute);
+    return changeTask(this.rows, await this.row(owner, taskId), compute);
   }
 }
 

@@ -1,7 +1,7 @@
 /** Rates and concurrency per owner (SEP-1686, 8.1 and 8.2). Rates are counted per process. */
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { WorkflowError } from "./errors.js";
-import { counters } from "./observe.js";
+import { counters, idForLog, type Logger } from "./observe.js";
 import type { Owner } from "./owner.js";
 import type { TaskStore } from "./store/task-store.js";
 
@@ -30,17 +30,22 @@ export const DEFAULT_LIMITS: Limits = {
   blockedRequests: 1_000,
 };
 
+/** Failed look-ups of one owner in a minute that are worth a warning. */
+const SUSPICIOUS_MISSES = 60;
+
 /** The operations that have a rate. */
 export type LimitedOperation = "create" | "get" | "result" | "list";
 
 /** Counts and refuses. */
 export class Limiter {
   private readonly rates: Readonly<Record<LimitedOperation, RateLimiterMemory>>;
+  private readonly misses = new RateLimiterMemory({ points: SUSPICIOUS_MISSES, duration: 60 });
   private readonly blocked = new Map<string, number>();
 
   constructor(
     private readonly limits: Limits,
     private readonly store: TaskStore,
+    private readonly log: Logger,
   ) {
     const perMinute = (points: number) => new RateLimiterMemory({ points, duration: 60 });
     this.rates = {
@@ -59,6 +64,10 @@ export class Limiter {
       if (!(refusal instanceof RateLimiterRes)) throw refusal;
       const retryAfterMs = Math.max(1, refusal.msBeforeNext);
       counters.limitHits.add(1, { limit: operation });
+      // Once a minute and owner: who floods a server must not flood its log.
+      if (refusal.consumedPoints === this.limits[`${operation}PerMinute`] + 1) {
+        this.log.warn({ limit: `${operation}PerMinute`, owner: idForLog(owner.limitKey) }, "limit.hit");
+      }
       throw new WorkflowError(
         "limit_exceeded",
         `Rate limit reached: at most ${this.limits[`${operation}PerMinute`]} ${operation} requests a minute. ` +
@@ -66,6 +75,16 @@ export class Limiter {
         { retryable: true, retryAfterMs, data: { limit: `${operation}PerMinute`, retryAfterMs } },
       );
     }
+  }
+
+  /** Notes a look-up that found nothing; many of them may be somebody guessing ids (SEP-1686, 8.3). */
+  async missed(owner: Owner): Promise<void> {
+    const { consumedPoints } = await this.misses
+      .consume(owner.limitKey)
+      .catch((refusal: RateLimiterRes) => refusal);
+    if (consumedPoints !== SUSPICIOUS_MISSES) return;
+    const fields = { owner: idForLog(owner.limitKey), failedLookups: consumedPoints };
+    this.log.warn(fields, "many look-ups of tasks that are not there");
   }
 
   /** @throws WorkflowError `limit_exceeded` when the owner has as many tasks running as it may. */

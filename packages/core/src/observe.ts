@@ -1,6 +1,7 @@
 /** What operators see: log lines, metrics, traces. Never arguments, results or secrets. */
 import { createHash } from "node:crypto";
 import { metrics, type Span, SpanStatusCode, trace } from "@opentelemetry/api";
+import type { Task } from "./task.js";
 
 /** A pino-shaped logger. Taskferry's own default writes to stderr: stdout belongs to the protocol on stdio. */
 export interface Logger {
@@ -41,6 +42,24 @@ export const counters = {
     description: "Row written to run bound",
   }),
 } as const;
+
+/** An audit line (SEP-1686, 8.3): who, what, which task; never what was said. */
+export function audit(
+  log: Logger,
+  event: string,
+  task: Pick<Task, "owner" | "taskId" | "workflow">,
+  more: Readonly<Record<string, string>> = {},
+): void {
+  const { owner, taskId, workflow } = task;
+  log.info({ audit: event, owner: idForLog(owner), task: idForLog(taskId), workflow, ...more }, event);
+}
+
+/** Counts a task that has just ended, and writes it into the audit. */
+export function noteEnd(log: Logger, task: Task): void {
+  const { engine, status } = task;
+  counters.ended.add(1, { engine, status });
+  audit(log, "task.ended", task, { status });
+}
 
 const tracer = trace.getTracer("taskferry");
 

@@ -67,8 +67,7 @@ export function fail(
   message: string,
   facts: TaskPatch = {},
 ): Promise<Task> {
-  counters.ended.add(1, { engine: task.engine, status: "failed" });
-  return changeTask(ctx.store, task, (fresh) => {
+  return changeTask(ctx, task, (fresh) => {
     const now = Date.now();
     if (isTerminal(fresh.status)) {
       // Cancelled meanwhile: the client's answer stands, and what was owed to the engine has come to an end too.

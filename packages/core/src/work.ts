@@ -146,14 +146,14 @@ export class Work {
     let task = leased;
     if (task.startPhase === "held") {
       const step = await heldStep(served.workflow, task, context.store);
-      if (step !== undefined) task = await changeTask(context.store, task, step);
+      if (step !== undefined) task = await changeTask(context, task, step);
     }
     if (task.startPhase === "owed" || task.startPhase === "attempted") {
       task = await startRun(context, task, served);
     }
     if (task.startPhase === "bound") task = await attend(context, task, served, reason === "due");
     if (!nothingOwed(task) || task.dueAt === null) return task;
-    return changeTask(context.store, task, (fresh) =>
+    return changeTask(context, task, (fresh) =>
       nothingOwed(fresh) ? { patch: { dueAt: null }, events: [] } : undefined,
     );
   }

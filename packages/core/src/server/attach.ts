@@ -189,8 +189,10 @@ class Binding {
     related: Json | undefined,
     requestId: Json | undefined,
   ): Promise<void> {
-    if (isJsonObject(related) && typeof related.taskId === "string") {
-      const { task } = await this.engine.peek(owner, related.taskId);
+    const named = isJsonObject(related) && typeof related.taskId === "string" ? related.taskId : undefined;
+    this.connection.callCancelled(JSON.stringify(requestId), named);
+    if (named !== undefined) {
+      const { task } = await this.engine.peek(owner, named);
       if (task.generation === "draft") await this.engine.cancel(owner, task.taskId, "now");
     } else if (requestId !== undefined) {
       await this.engine.cancelByRequest(owner, this.connection.id, JSON.stringify(requestId));

@@ -125,12 +125,17 @@ async function answerDraft(
   { engine }: CallOptions,
 ): Promise<JsonObject> {
   const { owner } = base;
-  const created = await engine.create({
-    ...base,
-    generation: "draft",
-    taskId,
-    ...(keepAlive !== undefined && { retentionMs: keepAlive }),
-  });
+  const wasCancelled = connection.makesTask(base.requestId ?? "", taskId);
+  const created = await engine
+    .create({
+      ...base,
+      generation: "draft",
+      taskId,
+      ...(keepAlive !== undefined && { retentionMs: keepAlive }),
+    })
+    .finally(wasCancelled);
+  // A cancel that came while there was no row to find by its request.
+  if (wasCancelled()) await engine.cancel(owner, created.task.taskId, "now");
   // Without a stream (a client that takes only JSON) the notification cannot be sent; the client polls instead.
   await ctx.mcpReq.notify(draft.createdNotification(created.task.taskId)).catch(() => {});
   const asker = askOnOpenCall(connection, ctx, engine, owner, "draft");

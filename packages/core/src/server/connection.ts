@@ -29,6 +29,8 @@ export class Connection {
   spoken: Spoken;
   readonly closed = new AbortController();
   private readonly streams = new Map<string, AbortController>();
+  /** Draft calls whose task is not written yet, and whether they have been cancelled meanwhile. */
+  private readonly making = new Set<{ requestId: string; taskId: string; cancelled: boolean }>();
 
   constructor(
     readonly server: SdkServer,
@@ -67,6 +69,23 @@ export class Connection {
       if (!heard) stream.abort();
       if (this.streams.get(key) === stream) this.streams.delete(key);
     };
+  }
+
+  /** A draft call is about to make its task. @returns to be asked, once the row is there, whether it was cancelled */
+  makesTask(requestId: string, taskId: string): () => boolean {
+    const call = { requestId, taskId, cancelled: false };
+    this.making.add(call);
+    return () => {
+      this.making.delete(call);
+      return call.cancelled;
+    };
+  }
+
+  /** A call was cancelled, named by its task or else by its request id: there may be no row yet to be found by either. */
+  callCancelled(requestId: string | undefined, taskId: string | undefined): void {
+    for (const call of this.making) {
+      if (taskId === undefined ? call.requestId === requestId : call.taskId === taskId) call.cancelled = true;
+    }
   }
 
   owner(ctx: ServerContext): Owner {

@@ -9,6 +9,7 @@ import { SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/server";
 import type { TaskEngine } from "../engine.js";
 import { isJsonObject, type Json, type JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
+import { isTerminal } from "../task.js";
 import { CLIENT_CAPABILITIES, toJsonRpcError } from "../wire/codec.js";
 import { encodeGet } from "../wire/v2026-07-28.js";
 import type { Spoken } from "./connection.js";
@@ -42,6 +43,7 @@ export class Polls {
     const meta = poll.params._meta as JsonObject;
     try {
       const view = await this.engine.get(owner, poll.taskId);
+      if (isTerminal(view.task.status)) this.engine.audit("result.retrieved", view.task);
       const result = encodeGet(view, meta[CLIENT_CAPABILITIES] as JsonObject);
       return reply(poll.id, { result: { ...result, _meta: { [SERVER_INFO]: this.serverInfo } } });
     } catch (error) {
