@@ -12,7 +12,7 @@ import type { Owner } from "../owner.js";
 import { isTerminal } from "../task.js";
 import { CLIENT_CAPABILITIES, toJsonRpcError } from "../wire/codec.js";
 import { encodeGet } from "../wire/v2026-07-28.js";
-import type { Spoken } from "./connection.js";
+import type { Speaker } from "./connection.js";
 import { answerLegacyGet } from "./methods.js";
 
 const SERVER_INFO = "io.modelcontextprotocol/serverInfo";
@@ -67,7 +67,7 @@ export class Polls {
     headers: IncomingHttpHeaders,
     body: unknown,
     owner: Owner,
-    spoken: Spoken,
+    speaker: Speaker,
   ): Promise<string | undefined> {
     const poll = asPoll(body);
     const accept = headers.accept ?? "";
@@ -76,7 +76,7 @@ export class Polls {
       return undefined;
     if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version))) return undefined;
     try {
-      return reply(poll.id, { result: await answerLegacyGet(spoken, poll.params, owner, this.engine) });
+      return reply(poll.id, { result: await answerLegacyGet(speaker, poll.params, owner, this.engine) });
     } catch (error) {
       return reply(poll.id, { error: errorObject(error) });
     }
@@ -110,6 +110,9 @@ function errorObject(error: unknown): JsonObject {
   return { code, message, ...(data !== undefined && { data }) };
 }
 
-function reply(id: string | number, outcome: JsonObject): string {
-  return JSON.stringify({ ...outcome, jsonrpc: "2.0", id });
+/** Byte for byte what the SDK would have sent. */
+function reply(id: string | number, outcome: { result: JsonObject } | { error: JsonObject }): string {
+  return "error" in outcome
+    ? JSON.stringify({ jsonrpc: "2.0", id, error: outcome.error })
+    : JSON.stringify({ result: outcome.result, jsonrpc: "2.0", id });
 }
