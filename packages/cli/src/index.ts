@@ -1,1 +1,2 @@
-export {};
+export { type Configuration, readConfiguration } from "./config.js";
+export { loadWorkflows, type RunningServer, serve } from "./serve.js";
