@@ -437,6 +437,11 @@ export class TaskEngine {
     return concerned;
   }
 
+  /** Holds one of the owner's places for requests that wait. @returns gives it back @throws WorkflowError `limit_exceeded` */
+  hold(owner: Owner): () => void {
+    return this.limiter.block(owner);
+  }
+
   /** Whether the database answers. */
   async isReady(): Promise<boolean> {
     if (this.closing !== undefined) return false;

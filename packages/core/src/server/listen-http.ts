@@ -3,6 +3,7 @@ import type { McpHandlerRequestOptions, McpHttpHandler } from "@modelcontextprot
 import type { TaskEngine } from "../engine.js";
 import type { JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
+import { toJsonRpcError } from "../wire/codec.js";
 import { ListenRelay } from "./listen.js";
 
 /** Serves one listen. Whatever the entry refuses is refused in its words. */
@@ -33,6 +34,23 @@ export async function listenOverHttp(
     await reader.cancel().catch(() => {});
     return Response.json(relay.refusal, { status: 400 });
   }
+  // A stream is a request that waits: one owner may not take them all.
+  let release: () => void;
+  try {
+    release = engine.hold(owner);
+  } catch (error) {
+    await reader.cancel().catch(() => {});
+    const { code, message: why, data } = toJsonRpcError(error, "subscriptions/listen");
+    return Response.json({
+      jsonrpc: "2.0",
+      id: message.id ?? null,
+      error: { code, message: why, ...(data && { data }) },
+    });
+  }
+  const end = () => {
+    relay.end();
+    release();
+  };
 
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
@@ -51,11 +69,11 @@ export async function listenOverHttp(
       } catch {
         // Closed from either side.
       } finally {
-        relay.end();
+        end();
       }
     },
     cancel(reason) {
-      relay.end();
+      end();
       return reader.cancel(reason);
     },
   });
