@@ -14,6 +14,11 @@ export type OwnerResolver = (caller: Caller) => Owner;
 /** The 2025-era generation that a client has shown itself to speak. */
 export type Spoken = Exclude<Generation, "2026-07-28"> | undefined;
 
+/** Who is answered in the words that it has shown to speak. */
+export interface Speaker {
+  spoken: Spoken;
+}
+
 /** What is known of who sends a request. */
 export interface Caller {
   readonly authInfo?: NonNullable<ServerContext["http"]>["authInfo"];
@@ -29,6 +34,7 @@ export class Connection {
   spoken: Spoken;
   readonly closed = new AbortController();
   private readonly streams = new Map<string, AbortController>();
+  private standing: AbortController | undefined;
   /** Draft calls whose task is not written yet, and whether they have been cancelled meanwhile. */
   private readonly making = new Set<{ requestId: string; taskId: string; cancelled: boolean }>();
 
@@ -58,6 +64,25 @@ export class Connection {
   signal(ctx: ServerContext): AbortSignal {
     const stream = this.streams.get(JSON.stringify(ctx.mcpReq.id));
     return stream === undefined ? ctx.mcpReq.signal : AbortSignal.any([ctx.mcpReq.signal, stream.signal]);
+  }
+
+  /**
+   * The stream for what the server has to say unasked: stdio's is always there, a session's while its client holds it
+   * open. @returns aborted when it closes; `undefined` while there is none
+   */
+  standingStream(): AbortSignal | undefined {
+    if (this.isModern) return undefined;
+    return this.context?.requestInfo === undefined ? this.closed.signal : this.standing?.signal;
+  }
+
+  /** A session's client has opened that stream. @returns to be told that it has closed */
+  standingStreamOpened(): () => void {
+    const stream = new AbortController();
+    this.standing = stream;
+    return () => {
+      stream.abort();
+      if (this.standing === stream) this.standing = undefined;
+    };
   }
 
   /** The request is about to be answered on a stream of its own. @returns to be told whether the stream was read to its end */

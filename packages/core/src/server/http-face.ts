@@ -92,11 +92,7 @@ export class HttpFace {
     try {
       body = JSON.parse(bytes.toString("utf8"));
     } catch {
-      return respond(
-        req,
-        res,
-        errorResponse(400, -32_700, "Parse error: the request body is not valid JSON"),
-      );
+      return respond(req, res, errorResponse(400, -32_700, "Parse error: Invalid JSON"));
     }
     const polled = await this.poll(req, body, sender);
     if (polled === undefined) return this.forward(req, res, sender, body);
@@ -121,9 +117,10 @@ export class HttpFace {
       return this.polls.modern(req.headers, body, owner);
     }
     if (req.headers["mcp-method"] !== undefined || claimsEnvelope(body)) return undefined;
-    if (sender.sessionId === undefined) return this.polls.legacy(req.headers, body, owner, undefined);
+    if (sender.sessionId === undefined)
+      return this.polls.legacy(req.headers, body, owner, { spoken: undefined });
     const connection = this.sessions.connection(sender.sessionId, this.principalOf(sender));
-    return connection && this.polls.legacy(req.headers, body, owner, connection.spoken);
+    return connection && this.polls.legacy(req.headers, body, owner, connection);
   }
 
   private forward(req: IncomingMessage, res: ServerResponse, sender: Sender, body: unknown): Promise<void> {
@@ -171,7 +168,11 @@ export class HttpFace {
       requestInfo: request,
       ...(sender.authInfo && { authInfo: sender.authInfo }),
     };
-    const make = () => makeServer(this.engine, this.options, this.attachOptions(context));
+    const make = (ofSession: string) =>
+      makeServer(this.engine, this.options, {
+        ...this.attachOptions(context),
+        owner: (caller) => this.resolveOwner({ sessionId: ofSession, ...caller }),
+      });
     return this.sessions.open(request, make, principal, { ...given, parsedBody: body });
   }
 

@@ -10,7 +10,7 @@ import * as draft from "../wire/draft.js";
 import * as v2025 from "../wire/v2025-11-25.js";
 import * as v2026 from "../wire/v2026-07-28.js";
 import { askOnOpenCall } from "./ask.js";
-import type { Connection, Spoken } from "./connection.js";
+import type { Connection, Speaker } from "./connection.js";
 import type { RawRequest } from "./sdk-seam.js";
 
 type MethodHandler = (
@@ -23,14 +23,14 @@ type MethodHandler = (
 /** The methods of the 2025 era: the draft's and 2025-11-25's, which share a connection and three names. */
 export const LEGACY_METHODS: Readonly<Partial<Record<TaskMethodName, MethodHandler>>> = {
   "tasks/get"(connection, params, ctx, engine) {
-    return answerLegacyGet(connection.spoken, params, connection.owner(ctx), engine);
+    return answerLegacyGet(connection, params, connection.owner(ctx), engine);
   },
 
   async "tasks/result"(connection, params, ctx, engine) {
     const owner = connection.owner(ctx);
     const taskId = taskIdOf(params);
     const view = await engine.get(owner, taskId, "result");
-    const asker = askerOf(connection.spoken, params, view);
+    const asker = askerOf(connection, params, view);
     if (asker === "draft") {
       const result = draft.encodeResult(view);
       engine.audit("result.retrieved", view.task);
@@ -51,7 +51,7 @@ export const LEGACY_METHODS: Readonly<Partial<Record<TaskMethodName, MethodHandl
       throw new WorkflowError("invalid_cursor", "Invalid cursor: it must be a string");
     }
     const { views, nextCursor } = await engine.list(owner, cursor);
-    const generation = generationOf(connection.spoken, params);
+    const generation = generationOf(connection, params);
     const tasks = views.map((view) => listEntry(generation, view));
     return { tasks, ...(nextCursor !== undefined && { nextCursor }) };
   },
@@ -103,13 +103,13 @@ export const MODERN_METHODS: Readonly<Partial<Record<TaskMethodName, MethodHandl
 
 /** `tasks/get` of the 2025 era. Needs no server instance: polls over HTTP are answered without one. */
 export async function answerLegacyGet(
-  spoken: Spoken,
+  speaker: Speaker,
   params: JsonObject,
   owner: Owner,
   engine: TaskEngine,
 ): Promise<JsonObject> {
   const view = await engine.get(owner, taskIdOf(params));
-  return askerOf(spoken, params, view) === "draft" ? draft.encodeGet(view) : v2025.encodeTask(view);
+  return askerOf(speaker, params, view) === "draft" ? draft.encodeGet(view) : v2025.encodeTask(view);
 }
 
 /** Runs a method's handler. @throws WorkflowError, JsonRpcError */
@@ -158,16 +158,17 @@ function taskIdOf(params: JsonObject): string {
 }
 
 /** Whose words a request is in: what it carries, else what the client has spoken. */
-function generationOf(spoken: Spoken, params: JsonObject): "draft" | "2025-11-25" | undefined {
+function generationOf(speaker: Speaker, params: JsonObject): Speaker["spoken"] {
   const meta = isJsonObject(params._meta) ? params._meta : {};
-  if (RELATED_TASK.draft in meta) return "draft";
-  if (RELATED_TASK["2025-11-25"] in meta) return "2025-11-25";
-  return spoken;
+  // Remembered: tasks/list carries nothing that tells its asker.
+  if (RELATED_TASK.draft in meta) speaker.spoken = "draft";
+  else if (RELATED_TASK["2025-11-25"] in meta) speaker.spoken = "2025-11-25";
+  return speaker.spoken;
 }
 
 /** … else what made the task. */
-function askerOf(spoken: Spoken, params: JsonObject, view: TaskView): Generation {
-  return generationOf(spoken, params) ?? (view.task.generation === "draft" ? "draft" : "2025-11-25");
+function askerOf(speaker: Speaker, params: JsonObject, view: TaskView): Generation {
+  return generationOf(speaker, params) ?? (view.task.generation === "draft" ? "draft" : "2025-11-25");
 }
 
 /** Without evidence of the asker's generation an entry carries the fields of both, with the statuses of the later one. */

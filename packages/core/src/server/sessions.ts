@@ -42,7 +42,7 @@ export class Sessions {
   /** Opens a session for an `initialize` request and answers it. */
   async open(
     request: Request,
-    make: () => Promise<{ readonly server: McpServer; readonly connection: Connection }>,
+    make: (sessionId: string) => Promise<{ readonly server: McpServer; readonly connection: Connection }>,
     principal: string,
     options: { readonly authInfo?: AuthInfo; readonly parsedBody: unknown },
   ): Promise<Response> {
@@ -54,9 +54,11 @@ export class Sessions {
         `Too many sessions: at most ${this.options.max} may be open. Try again later.`,
       );
     }
-    const { server, connection } = await make();
+    // Made before the server: what a server offers depends on whether its tasks have an owner.
+    const sessionId = randomUUID();
+    const { server, connection } = await make(sessionId);
     const transport: WebStandardStreamableHTTPServerTransport = new WebStandardStreamableHTTPServerTransport({
-      sessionIdGenerator: () => randomUUID(),
+      sessionIdGenerator: () => sessionId,
       onsessioninitialized: (id) => {
         this.sessions.set(id, {
           transport,
@@ -99,7 +101,9 @@ export class Sessions {
     const streams = requestIdsOf(options.parsedBody).map((requestId) =>
       session.connection.streamOpened(requestId),
     );
+    const standing = request.method === "GET" ? session.connection.standingStreamOpened() : undefined;
     const done = (heard: boolean) => {
+      standing?.();
       session.openRequests -= 1;
       session.usedAt = Date.now();
       for (const ended of streams) ended(heard);

@@ -104,22 +104,15 @@ test("4.2 a task id is any string, kept byte for byte", async () => {
   }
 });
 
-for (const [what, taskId] of [
-  ["a number", 7],
-  ["null", null],
-  ["missing", undefined],
-  ["an object", { id: "t" }],
-  ["empty", ""],
-  ["257 characters", "x".repeat(257)],
-] as const) {
-  test(`4.2 a task id that is ${what} is refused with -32602, and nothing is started`, async () => {
-    const { client, scripted } = await draft();
+test("4.2 a task id that cannot be one is refused with -32602, and nothing is started", async () => {
+  const { client, scripted } = await draft();
+  for (const taskId of [7, null, undefined, { id: "t" }, "", "x".repeat(257)]) {
     const params = { name: "scripted", _meta: { [TASK]: { taskId } } };
-    const { error } = await client.raw.request("tools/call", params as never);
-    expect(error).toMatchObject({ code: -32602 });
-    expect(scripted.starts).toEqual([]);
-  });
-}
+    const { error } = await client.raw.request("tools/call", params);
+    expect(error, JSON.stringify(taskId)).toMatchObject({ code: -32602 });
+  }
+  expect(scripted.starts).toEqual([]);
+});
 
 test("4.2 an id that is taken is refused, and the first task goes on untouched", async () => {
   const { client, door, engine } = await draft();
