@@ -1,20 +1,17 @@
 /** The task store over Kysely, for any database behind {@link Database}. */
 import { randomBytes } from "node:crypto";
-import { type CompiledQuery, type Kysely, sql } from "kysely";
-import { isWorkflowError, WorkflowError } from "../errors.js";
+import type { CompiledQuery, Kysely } from "kysely";
+import { WorkflowError } from "../errors.js";
 import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../task.js";
+import { Access, ofTask } from "./access.js";
+import { ChangeFeed } from "./change-feed.js";
+import { appendEvents, toEvent } from "./event-log.js";
+import { Leases } from "./leases.js";
 import { questionWrites } from "./question-writes.js";
-import {
-  decodeName,
-  type EventRow,
-  encodeName,
-  type Tables,
-  type TaskRow,
-  toColumns,
-  toQuestion,
-  toTask,
-} from "./schema.js";
-import type { Database, Executor } from "./statements.js";
+import { bury, sweep } from "./removal.js";
+import { RowWrites } from "./row-writes.js";
+import { type Tables, type TaskRow, toColumns, toQuestion, toTask } from "./schema.js";
+import type { Database } from "./statements.js";
 import type {
   LeaseRequest,
   ListPosition,
@@ -26,12 +23,10 @@ import type {
   Tombstone,
   UpdateOptions,
 } from "./task-store.js";
+import { encodeText } from "./text.js";
 
 /** Fields whose change somebody may be waiting for. */
 const VISIBLE = ["status", "message", "progress", "outcome", "runUrl", "failingSince"] as const;
-
-/** How far below the last event a late one may hide. */
-const LATE_EVENTS = 200;
 
 /** Fields that only say when to look next. */
 const PACING: ReadonlySet<string> = new Set([
@@ -48,113 +43,86 @@ const PACING: ReadonlySet<string> = new Set([
 ]);
 
 export class KyselyTaskStore implements TaskStore {
-  private readonly listeners = new Set<(owner: string, taskId: string) => void>();
-  private unwatch: (() => void) | undefined;
-  private heardSeq = 0;
-  private readonly heard = new Set<number>();
-  private hearing = false;
-  private hearAgain = false;
-  private closed = false;
-  private readonly shapes = new Map<string, CompiledQuery>();
-  /** Compiled once: Kysely's builder costs more than the query itself. */
+  private readonly access: Access;
+  private readonly feed: ChangeFeed;
+  private readonly leases: Leases;
+  private readonly writes: RowWrites;
+  /** Compiled once: polling is the hot path, and Kysely's builder costs more than the query itself. */
   private readonly getQuery: CompiledQuery<TaskRow>;
 
   /** @param build makes queries of the dialect; never executes */
   constructor(
-    private readonly db: Database,
+    db: Database,
     private readonly build: Kysely<Tables>,
   ) {
-    this.getQuery = build
-      .selectFrom("tasks")
-      .selectAll()
-      .where("owner", "=", "")
-      .where("taskId", "=", "")
-      .compile();
+    this.access = new Access(db, build);
+    this.feed = new ChangeFeed(this.access);
+    this.leases = new Leases(this.access);
+    this.writes = new RowWrites(build);
+    this.getQuery = ofTask(build.selectFrom("tasks").selectAll(), "", "").compile();
   }
 
   async insert(task: NewTask, events: readonly TaskEvent[], lease?: LeaseRequest): Promise<Task> {
     const held = { leaseHolder: lease?.holder ?? null, leaseUntil: lease?.until ?? null };
     const row = toColumns({ ...task, ...held, version: 1 }) as TaskRow;
-    await this.write(async (tx) => {
-      try {
-        await tx.run(this.insertQuery(row));
-      } catch (error) {
-        const violated = this.db.violated(error);
-        if (violated === "pk")
-          throw new WorkflowError("task_exists", `Task ID already exists: ${task.taskId}`);
-        if (violated === "idempotency")
-          throw new WorkflowError("idempotency_conflict", "The idempotency key is taken");
-        throw error;
-      }
-      await tx.run(this.ofTask(this.build.deleteFrom("tombstones"), row.owner, row.taskId).compile());
-      await this.append(tx, row.owner, row.taskId, events, task.createdAt);
-    });
-    this.tell(task.owner, task.taskId);
+    try {
+      await this.access.write(async (tx) => {
+        await tx.run(this.writes.insert(row));
+        await tx.run(this.writes.clearTombstone(row.owner, row.taskId));
+        await appendEvents(this.build, tx, row.owner, row.taskId, events, task.createdAt);
+      });
+    } catch (error) {
+      throw await this.whyNotInserted(error, task);
+    }
+    this.feed.tell(task.owner, task.taskId);
     return toTask(row);
   }
 
   async get(owner: string, taskId: string): Promise<Task | undefined> {
-    const query: CompiledQuery<TaskRow> = {
-      ...this.getQuery,
-      parameters: [encodeName(owner), encodeName(taskId)],
-    };
-    return this.first(query);
+    const parameters = [encodeText(owner), encodeText(taskId)];
+    const row = await this.access.first<TaskRow>({ ...this.getQuery, parameters });
+    return row === undefined ? undefined : toTask(row);
   }
 
   findByIdempotencyKey(owner: string, key: string): Promise<Task | undefined> {
-    return this.first(
-      this.build
-        .selectFrom("tasks")
-        .selectAll()
-        .where("owner", "=", encodeName(owner))
-        .where("idempotencyKey", "=", key)
-        .compile(),
-    );
+    const query = this.tasksOf(owner).where("idempotencyKey", "=", encodeText(key));
+    return this.first(query.compile());
   }
 
   findByRequest(owner: string, connection: string, requestId: string): Promise<Task | undefined> {
-    return this.first(
-      this.build
-        .selectFrom("tasks")
-        .selectAll()
-        .where("owner", "=", encodeName(owner))
-        .where("connection", "=", connection)
-        .where("requestId", "=", requestId)
-        .orderBy("createdAt", "desc")
-        .limit(1)
-        .compile(),
-    );
+    const query = this.tasksOf(owner)
+      .where("connection", "=", encodeText(connection))
+      .where("requestId", "=", encodeText(requestId));
+    return this.first(query.orderBy("createdAt", "desc").limit(1).compile());
   }
 
   async list(owner: string, options: { after?: ListPosition; limit: number }): Promise<readonly Task[]> {
     const { after, limit } = options;
-    let query = this.build.selectFrom("tasks").selectAll().where("owner", "=", encodeName(owner));
+    let query = this.tasksOf(owner);
     if (after !== undefined) {
-      const taskId = encodeName(after.taskId);
-      query = query.where((eb) =>
-        eb.and([
-          eb("createdAt", "<=", after.createdAt),
-          eb.or([eb("createdAt", "<", after.createdAt), eb("taskId", ">", taskId)]),
-        ]),
-      );
+      const { createdAt } = after;
+      const taskId = encodeText(after.taskId);
+      // The first half alone is a range of the index; a row comparison cannot mix directions.
+      query = query
+        .where("createdAt", "<=", createdAt)
+        .where((eb) => eb.or([eb("createdAt", "<", createdAt), eb("taskId", ">", taskId)]));
     }
-    const rows = await this.all(query.orderBy("createdAt", "desc").orderBy("taskId").limit(limit).compile());
-    return rows.map(toTask);
+    query = query.orderBy("createdAt", "desc").orderBy("taskId").limit(limit);
+    return (await this.access.all(query.compile())).map(toTask);
   }
 
   async countActive(owner: string): Promise<number> {
     const query = this.build
       .selectFrom("tasks")
       .select((eb) => eb.fn.countAll<number>().as("count"))
-      .where("owner", "=", encodeName(owner))
+      .where("owner", "=", encodeText(owner))
       .where((eb) =>
         eb.or([
           eb("endedAt", "is", null),
           eb.and([eb("cancelRequestedAt", "is not", null), eb("cancelConfirmedAt", "is", null)]),
         ]),
       );
-    const [row] = await this.all(query.compile());
-    return Number(row?.count ?? 0);
+    return Number((await this.access.first(query.compile()))?.count ?? 0);
   }
 
   async countByStatus(): Promise<readonly { status: string; engine: string; count: number }[]> {
@@ -162,80 +130,54 @@ export class KyselyTaskStore implements TaskStore {
       .selectFrom("tasks")
       .select(["status", "engine", (eb) => eb.fn.countAll<number>().as("count")])
       .groupBy(["status", "engine"]);
-    const rows = await this.all(query.compile());
+    const rows = await this.access.all(query.compile());
     return rows.map((row) => ({ ...row, count: Number(row.count) }));
   }
 
   async update(task: Task, patch: TaskPatch, options: UpdateOptions = {}): Promise<Task> {
     const now = options.now ?? Date.now();
     refuseIllegal(task, patch);
-    const owner = encodeName(task.owner);
-    const taskId = encodeName(task.taskId);
+    const key = { owner: encodeText(task.owner), taskId: encodeText(task.taskId), version: task.version };
     const visible = options.questions !== undefined || VISIBLE.some((field) => differs(task, patch, field));
     const events = options.events ?? [];
     const told = events.length === 0 && visible ? [{ type: "task.changed" }] : events;
     const changes = toColumns({ ...patch, version: task.version + 1, ...(visible && { updatedAt: now }) });
     // Pacing may be lost in a power cut: then the engine is read once more than needed.
     const durable = told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field));
-    const row = await this.write(async (tx) => {
-      let updated: TaskRow | undefined;
-      try {
-        [updated] = await tx.all(this.updateQuery(owner, taskId, task.version, changes, options.release));
-      } catch (error) {
-        if (this.db.violated(error) !== "claim") throw error;
-        throw new WorkflowError("task_exists", "Another task has claimed this run", {
-          data: { claim: patch.claim },
-        });
-      }
-      if (updated === undefined) {
-        throw new WorkflowError("stale_version", "The task has changed since it was read", {
-          retryable: true,
-        });
-      }
-      if (options.questions !== undefined) {
-        const stored = await tx.all(this.questionsQuery(owner, taskId));
-        for (const query of questionWrites(this.build, owner, taskId, stored, options.questions, now))
-          await tx.run(query);
-      }
-      await this.append(tx, owner, taskId, told, now);
-      return updated;
-    }, durable);
-    if (visible) this.tell(task.owner, task.taskId);
+    const row = await this.access
+      .write(async (tx) => {
+        const updated = await tx.first(this.writes.update(key, changes, options.release));
+        if (updated === undefined) {
+          throw new WorkflowError("stale_version", "The task has changed since it was read", {
+            retryable: true,
+          });
+        }
+        if (options.questions !== undefined) {
+          const stored = await tx.all(this.questionsQuery(key.owner, key.taskId));
+          for (const query of questionWrites(
+            this.build,
+            key.owner,
+            key.taskId,
+            stored,
+            options.questions,
+            now,
+          ))
+            await tx.run(query);
+        }
+        await appendEvents(this.build, tx, key.owner, key.taskId, told, now);
+        return updated;
+      }, durable)
+      .catch((error: unknown) => {
+        throw this.whyNotUpdated(error, patch);
+      });
+    if (visible) this.feed.tell(task.owner, task.taskId);
     return toTask(row);
   }
 
   async questions(owner: string, taskId: string): Promise<readonly StoredQuestion[]> {
-    return (await this.all(this.questionsQuery(encodeName(owner), encodeName(taskId)))).map(toQuestion);
-  }
-
-  async leaseQuestion(
-    owner: string,
-    taskId: string,
-    key: string,
-    { holder, now, until }: LeaseRequest,
-  ): Promise<boolean> {
-    const query = this.ofTask(
-      this.build.updateTable("questions").set({ askHolder: holder, askUntil: until }),
-      encodeName(owner),
-      encodeName(taskId),
-    )
-      .where("key", "=", key)
-      .where("state", "=", "open")
-      .where((eb) =>
-        eb.or([eb("askHolder", "is", null), eb("askHolder", "=", holder), eb("askUntil", "<=", now)]),
-      );
-    return (await this.write((tx) => tx.run(query.compile()), false)) > 0;
-  }
-
-  async releaseQuestion(owner: string, taskId: string, key: string, holder: string): Promise<void> {
-    const query = this.ofTask(
-      this.build.updateTable("questions").set({ askHolder: null, askUntil: null }),
-      encodeName(owner),
-      encodeName(taskId),
-    )
-      .where("key", "=", key)
-      .where("askHolder", "=", holder);
-    await this.write((tx) => tx.run(query.compile()), false);
+    return (await this.access.all(this.questionsQuery(encodeText(owner), encodeText(taskId)))).map(
+      toQuestion,
+    );
   }
 
   async isClaimed(
@@ -247,94 +189,38 @@ export class KyselyTaskStore implements TaskStore {
       .selectFrom("tasks")
       .select(["owner", "taskId"])
       .where("engine", "=", engine)
-      .where("claim", "=", claim);
-    const [holder] = await this.all(query.compile());
+      .where("claim", "=", encodeText(claim));
+    const holder = await this.access.first(query.compile());
     if (holder === undefined) return false;
-    return holder.owner !== encodeName(except.owner) || holder.taskId !== encodeName(except.taskId);
+    return holder.owner !== encodeText(except.owner) || holder.taskId !== encodeText(except.taskId);
   }
 
-  async lease(
-    owner: string,
-    taskId: string,
-    { holder, now, until }: LeaseRequest,
-  ): Promise<Task | undefined> {
-    const query = this.ofTask(
-      this.build.updateTable("tasks").set({ leaseHolder: holder, leaseUntil: until }),
-      encodeName(owner),
-      encodeName(taskId),
-    )
-      .where((eb) =>
-        eb.or([eb("leaseHolder", "is", null), eb("leaseHolder", "=", holder), eb("leaseUntil", "<=", now)]),
-      )
-      .returningAll();
-    const [row] = await this.write((tx) => tx.all(query.compile()), false);
-    return row === undefined ? undefined : toTask(row as TaskRow);
+  leaseQuestion(owner: string, taskId: string, key: string, lease: LeaseRequest): Promise<boolean> {
+    return this.leases.takeQuestion(owner, taskId, key, lease);
   }
 
-  async leaseDue(
-    request: LeaseRequest & { workflows: readonly string[]; limit: number },
-  ): Promise<readonly Task[]> {
-    const { holder, now, until, workflows, limit } = request;
-    if (workflows.length === 0) return [];
-    let due = this.build
-      .selectFrom("tasks")
-      .select(["owner", "taskId"])
-      .where("dueAt", "<=", now)
-      .where("workflow", "in", [...workflows])
-      .where((eb) => eb.or([eb("leaseHolder", "is", null), eb("leaseUntil", "<=", now)]))
-      .orderBy("dueAt")
-      .limit(limit);
-    if (this.db.skipLocked) due = due.forUpdate().skipLocked();
-    // Nothing due is the usual case: it must not take the write lock.
-    if ((await this.all(due.limit(1).compile())).length === 0) return [];
-    return this.write(async (tx) => {
-      const leased: Task[] = [];
-      for (const { owner, taskId } of await tx.all(due.compile())) {
-        const query = this.ofTask(
-          this.build.updateTable("tasks").set({ leaseHolder: holder, leaseUntil: until }),
-          owner,
-          taskId,
-        );
-        const [row] = await tx.all(query.returningAll().compile());
-        if (row !== undefined) leased.push(toTask(row as TaskRow));
-      }
-      return leased;
-    }, false);
+  releaseQuestion(owner: string, taskId: string, key: string, holder: string): Promise<void> {
+    return this.leases.releaseQuestion(owner, taskId, key, holder);
   }
 
-  async renewLease(owner: string, taskId: string, { holder, until }: LeaseRequest): Promise<boolean> {
-    const query = this.ofTask(
-      this.build.updateTable("tasks").set({ leaseUntil: until }),
-      encodeName(owner),
-      encodeName(taskId),
-    );
-    return (await this.write((tx) => tx.run(query.where("leaseHolder", "=", holder).compile()), false)) > 0;
+  lease(owner: string, taskId: string, lease: LeaseRequest): Promise<Task | undefined> {
+    return this.leases.take(owner, taskId, lease);
   }
 
-  async releaseLease(owner: string, taskId: string, holder: string): Promise<void> {
-    const free = { leaseHolder: null, leaseUntil: null };
-    const query = this.ofTask(
-      this.build.updateTable("tasks").set(free),
-      encodeName(owner),
-      encodeName(taskId),
-    );
-    await this.write((tx) => tx.run(query.where("leaseHolder", "=", holder).compile()), false);
+  leaseDue(lease: LeaseRequest & { workflows: readonly string[]; limit: number }): Promise<readonly Task[]> {
+    return this.leases.takeDue(lease);
   }
 
-  async nextDue(workflows: readonly string[]): Promise<number | undefined> {
-    if (workflows.length === 0) {
-      await this.all(this.build.selectFrom("meta").select("name").limit(1).compile());
-      return undefined;
-    }
-    const query = this.build
-      .selectFrom("tasks")
-      .select("dueAt")
-      .where("dueAt", "is not", null)
-      .where("workflow", "in", [...workflows])
-      .orderBy("dueAt")
-      .limit(1);
-    const [row] = await this.all(query.compile());
-    return row?.dueAt ?? undefined;
+  renewLease(owner: string, taskId: string, lease: LeaseRequest): Promise<boolean> {
+    return this.leases.renew(owner, taskId, lease);
+  }
+
+  releaseLease(owner: string, taskId: string, holder: string): Promise<void> {
+    return this.leases.release(owner, taskId, holder);
+  }
+
+  nextDue(workflows: readonly string[]): Promise<number | undefined> {
+    return this.leases.nextDue(workflows);
   }
 
   async findByRun(engine: string, ref: string): Promise<readonly Task[]> {
@@ -343,7 +229,7 @@ export class KyselyTaskStore implements TaskStore {
       .selectAll()
       .where("engine", "=", engine)
       .where("runRef", "=", ref);
-    return (await this.all(query.compile())).map(toTask);
+    return (await this.access.all(query.compile())).map(toTask);
   }
 
   async remove(
@@ -353,49 +239,24 @@ export class KyselyTaskStore implements TaskStore {
     now: number,
     event: TaskEvent,
   ): Promise<boolean> {
-    const removed = await this.write((tx) =>
-      this.bury(tx, encodeName(owner), encodeName(taskId), tombstone, now, event),
-    );
-    if (removed) this.tell(owner, taskId);
+    const task = { owner: encodeText(owner), taskId: encodeText(taskId) };
+    const removed = await this.access.write((tx) => bury(this.access, tx, task, tombstone, now, event));
+    if (removed) this.feed.tell(owner, taskId);
     return removed;
   }
 
   async tombstone(owner: string, taskId: string): Promise<Tombstone | undefined> {
-    const query = this.ofTask(
-      this.build.selectFrom("tombstones").select("reason"),
-      encodeName(owner),
-      encodeName(taskId),
-    );
-    const [row] = await this.all(query.compile());
-    return row?.reason as Tombstone | undefined;
+    const stones = this.build.selectFrom("tombstones").select("reason");
+    const query = ofTask(stones, encodeText(owner), encodeText(taskId));
+    return (await this.access.first(query.compile()))?.reason as Tombstone | undefined;
   }
 
-  async sweep(options: {
-    now: number;
-    limit: number;
-    tombstonesBefore: number;
-    eventsBefore: number;
-  }): Promise<{ tasks: number; tombstones: number; events: number }> {
-    const { now, limit, tombstonesBefore, eventsBefore } = options;
-    let expired = this.build
-      .selectFrom("tasks")
-      .select(["owner", "taskId"])
-      .where("expiresAt", "<=", now)
-      .where((eb) => eb.or([eb("cancelRequestedAt", "is", null), eb("cancelConfirmedAt", "is not", null)]))
-      .orderBy("expiresAt")
-      .limit(limit);
-    if (this.db.skipLocked) expired = expired.forUpdate().skipLocked();
-    return this.write(async (tx) => {
-      let tasks = 0;
-      for (const { owner, taskId } of await tx.all(expired.compile())) {
-        if (await this.bury(tx, owner, taskId, "expired", now, { type: "task.expired" })) tasks += 1;
-      }
-      const tombstones = await tx.run(
-        this.build.deleteFrom("tombstones").where("at", "<", tombstonesBefore).compile(),
-      );
-      const events = await this.forget(tx, eventsBefore);
-      return { tasks, tombstones, events };
-    });
+  async sweep(
+    options: Parameters<TaskStore["sweep"]>[0],
+  ): Promise<{ tasks: number; tombstones: number; events: number }> {
+    const swept = await sweep(this.access, options);
+    for (const { owner, taskId } of swept.tasks) this.feed.tell(owner, taskId);
+    return { ...swept, tasks: swept.tasks.length };
   }
 
   async events(options: {
@@ -404,257 +265,84 @@ export class KyselyTaskStore implements TaskStore {
     taskId?: string;
     limit: number;
   }): Promise<readonly StoredEvent[]> {
-    let query = this.build
-      .selectFrom("events")
-      .selectAll()
-      .where("seq", ">", options.after ?? 0);
-    if (options.owner !== undefined) query = query.where("owner", "=", encodeName(options.owner));
-    if (options.taskId !== undefined) query = query.where("taskId", "=", encodeName(options.taskId));
-    const rows = await this.all(query.orderBy("seq").limit(options.limit).compile());
-    return rows.map(toEvent);
+    const { after = 0, owner, taskId, limit } = options;
+    let query = this.build.selectFrom("events").selectAll().where("seq", ">", after);
+    if (owner !== undefined) query = query.where("owner", "=", encodeText(owner));
+    if (taskId !== undefined) query = query.where("taskId", "=", encodeText(taskId));
+    return (await this.access.all(query.orderBy("seq").limit(limit).compile())).map(toEvent);
   }
 
   async record(owner: string, taskId: string, events: readonly TaskEvent[], now: number): Promise<void> {
-    await this.write((tx) => this.append(tx, encodeName(owner), encodeName(taskId), events, now));
+    const [storedOwner, storedId] = [encodeText(owner), encodeText(taskId)];
+    await this.access.write((tx) => appendEvents(this.build, tx, storedOwner, storedId, events, now));
   }
 
   onChange(listener: (owner: string, taskId: string) => void): () => void {
-    // One entry per call, so that the same function may listen twice.
-    const entry = (owner: string, taskId: string) => listener(owner, taskId);
-    this.listeners.add(entry);
-    if (this.unwatch === undefined) this.startWatching();
-    return () => {
-      this.listeners.delete(entry);
-      if (this.listeners.size > 0) return;
-      this.unwatch?.();
-      this.unwatch = undefined;
-    };
+    return this.feed.listen(listener);
   }
 
   async secret(): Promise<Uint8Array> {
-    const value = randomBytes(32).toString("hex");
-    return this.write(async (tx) => {
-      await tx.run(
-        this.build
-          .insertInto("meta")
-          .values({ name: "secret", value })
-          .onConflict((oc) => oc.doNothing())
-          .compile(),
-      );
-      const [row] = await tx.all(
-        this.build.selectFrom("meta").select("value").where("name", "=", "secret").compile(),
-      );
-      return Buffer.from(row?.value ?? value, "hex");
-    });
+    const query = this.build.selectFrom("meta").select("value").where("name", "=", "secret").compile();
+    const stored = await this.access.first(query);
+    if (stored !== undefined) return Buffer.from(stored.value, "hex");
+    const made = this.build
+      .insertInto("meta")
+      .values({ name: "secret", value: randomBytes(32).toString("hex") })
+      .onConflict((oc) => oc.doNothing());
+    // Whoever comes first has made it; read again, since that may have been another process.
+    await this.access.write((tx) => tx.run(made.compile()));
+    const secret = await this.access.first(query);
+    if (secret === undefined) throw new WorkflowError("store_unavailable", "The store lost its secret");
+    return Buffer.from(secret.value, "hex");
   }
 
-  async close(): Promise<void> {
-    if (this.closed) return;
-    this.closed = true;
-    this.unwatch?.();
-    this.listeners.clear();
-    await this.db.close();
+  close(): Promise<void> {
+    this.feed.close();
+    return this.access.close();
   }
 
-  // ── changes of other processes ───────────────────────────────────────────────────────────────────────────────────
-
-  private startWatching(): void {
-    this.heardSeq = Number.POSITIVE_INFINITY;
-    this.unwatch = this.db.watch(() => void this.hear());
-    void this.hear();
-  }
-
-  /** Reads what the event log has gained, and tells whoever listens. */
-  private async hear(): Promise<void> {
-    if (this.closed) return;
-    if (this.hearing) {
-      this.hearAgain = true;
-      return;
-    }
-    this.hearing = true;
-    try {
-      if (this.heardSeq === Number.POSITIVE_INFINITY) {
-        const [last] = await this.all(
-          this.build.selectFrom("events").select("seq").orderBy("seq", "desc").limit(1).compile(),
-        );
-        this.heardSeq = last?.seq ?? 0;
-        return;
-      }
-      // Events that committed late hide below the last one seen: those are looked at once more.
-      const from = this.heardSeq - (this.db.commitsOutOfOrder ? LATE_EVENTS : 0);
-      const query = this.build
-        .selectFrom("events")
-        .select(["seq", "owner", "taskId"])
-        .where("seq", ">", from);
-      for (const { seq, owner, taskId } of await this.all(query.orderBy("seq").limit(1000).compile())) {
-        const number = Number(seq);
-        if (this.heard.has(number)) continue;
-        this.heard.add(number);
-        this.heardSeq = Math.max(this.heardSeq, number);
-        this.tell(decodeName(owner), decodeName(taskId));
-      }
-      for (const seq of this.heard) if (seq <= this.heardSeq - LATE_EVENTS) this.heard.delete(seq);
-    } catch {
-      // The next change, or the next question of the task itself, brings it.
-    } finally {
-      this.hearing = false;
-      if (this.hearAgain) {
-        this.hearAgain = false;
-        void this.hear();
-      }
-    }
-  }
-
-  private tell(owner: string, taskId: string): void {
-    for (const listener of this.listeners) listener(owner, taskId);
-  }
-
-  // ── queries ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-  /** A query compiled once for each shape: Kysely's builder costs more than running it. */
-  private compiled<Row>(
-    shape: string,
-    make: () => CompiledQuery<Row>,
-    parameters: readonly unknown[],
-  ): CompiledQuery<Row> {
-    const known = this.shapes.get(shape) as CompiledQuery<Row> | undefined;
-    if (known !== undefined) return { ...known, parameters };
-    const made = make();
-    if (made.parameters.length === parameters.length) this.shapes.set(shape, made);
-    return made;
-  }
-
-  private insertQuery(row: TaskRow): CompiledQuery<unknown> {
-    const make = () => this.build.insertInto("tasks").values(row).compile();
-    return this.compiled(`insert ${Object.keys(row).join()}`, make, Object.values(row));
-  }
-
-  private updateQuery(
-    owner: string,
-    taskId: string,
-    version: number,
-    changes: Partial<TaskRow>,
-    release: string | undefined,
-  ): CompiledQuery<TaskRow> {
-    const make = () =>
-      this.build
-        .updateTable("tasks")
-        .set({ ...changes, ...(release !== undefined && released(release)) })
-        .where("owner", "=", owner)
-        .where("taskId", "=", taskId)
-        .where("version", "=", version)
-        .returningAll()
-        .compile();
-    const lease = release === undefined ? [] : [release, release];
-    const shape = `update ${Object.keys(changes).join()} ${lease.length}`;
-    return this.compiled<TaskRow>(shape, make, [...Object.values(changes), ...lease, owner, taskId, version]);
+  private tasksOf(owner: string) {
+    return this.build.selectFrom("tasks").selectAll().where("owner", "=", encodeText(owner));
   }
 
   private questionsQuery(owner: string, taskId: string) {
-    return this.ofTask(this.build.selectFrom("questions").selectAll(), owner, taskId)
+    return ofTask(this.build.selectFrom("questions").selectAll(), owner, taskId)
       .orderBy("position")
       .compile();
   }
 
-  private ofTask<Query extends { where(column: "owner" | "taskId", op: "=", value: string): Query }>(
-    query: Query,
-    owner: string,
-    taskId: string,
-  ): Query {
-    return query.where("owner", "=", owner).where("taskId", "=", taskId);
-  }
-
-  private async append(
-    tx: Executor,
-    owner: string,
-    taskId: string,
-    events: readonly TaskEvent[],
-    at: number,
-  ): Promise<void> {
-    if (events.length === 0) return;
-    const rows = events.map(({ type, detail }) => ({
-      at,
-      owner,
-      taskId,
-      type,
-      detail: detail === undefined ? null : JSON.stringify(detail),
-    }));
-    await tx.run(
-      this.build
-        .insertInto("events")
-        .values(rows as EventRow[])
-        .compile(),
-    );
-  }
-
-  /** Sequence numbers grow with time, so old events are at the beginning; the last one stays, or its number would come again. */
-  private async forget(tx: Executor, before: number): Promise<number> {
-    const ends = this.build.selectFrom("events").select("seq").orderBy("seq").limit(1);
-    const [kept] = await tx.all(ends.where("at", ">=", before).compile());
-    const [last] = await tx.all(
-      this.build.selectFrom("events").select("seq").orderBy("seq", "desc").limit(1).compile(),
-    );
-    const until = kept?.seq ?? last?.seq;
-    if (until === undefined) return 0;
-    return tx.run(this.build.deleteFrom("events").where("seq", "<", until).compile());
-  }
-
-  private async bury(
-    tx: Executor,
-    owner: string,
-    taskId: string,
-    reason: Tombstone,
-    at: number,
-    event: TaskEvent,
-  ): Promise<boolean> {
-    if ((await tx.run(this.ofTask(this.build.deleteFrom("tasks"), owner, taskId).compile())) === 0)
-      return false;
-    await tx.run(this.ofTask(this.build.deleteFrom("questions"), owner, taskId).compile());
-    const stone = { owner, taskId, reason, at };
-    await tx.run(
-      this.build
-        .insertInto("tombstones")
-        .values(stone)
-        .onConflict((oc) => oc.columns(["owner", "taskId"]).doUpdateSet({ reason, at }))
-        .compile(),
-    );
-    await this.append(tx, owner, taskId, [event], at);
-    return true;
-  }
-
   private async first(query: CompiledQuery<TaskRow>): Promise<Task | undefined> {
-    const row = await this.guarded(() => this.db.first(query));
+    const row = await this.access.first(query);
     return row === undefined ? undefined : toTask(row);
   }
 
-  private all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
-    return this.guarded(() => this.db.all(query));
+  private async whyNotInserted(error: unknown, task: NewTask): Promise<unknown> {
+    const violated = this.access.db.violated(error);
+    if (violated === "pk") return new WorkflowError("task_exists", `Task ID already exists: ${task.taskId}`);
+    if (violated === "claim") return claimed(task.claim);
+    if (violated !== "idempotency" || task.idempotencyKey === null) return error;
+    const holder = await this.findByIdempotencyKey(task.owner, task.idempotencyKey);
+    return new WorkflowError("idempotency_conflict", "The idempotency key is taken", {
+      ...(holder !== undefined && { data: { taskId: holder.taskId } }),
+    });
   }
 
-  private write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
-    return this.guarded(() => this.db.write(work, durable));
+  private whyNotUpdated(error: unknown, patch: TaskPatch): unknown {
+    const violated = this.access.db.violated(error);
+    if (violated === "claim") return claimed(patch.claim);
+    // The row says so, whatever the caller believes to have read.
+    if (violated === "ended")
+      return new WorkflowError("illegal_transition", "A task that has ended does not change its end");
+    return error;
   }
+}
 
-  private async guarded<T>(work: () => Promise<T>): Promise<T> {
-    if (this.closed) throw new WorkflowError("closed", "The task store is closed");
-    try {
-      return await work();
-    } catch (error) {
-      throw isWorkflowError(error) ? error : this.db.explain(error);
-    }
-  }
+function claimed(claim: string | null | undefined): WorkflowError {
+  return new WorkflowError("task_exists", "Another task has claimed this run", { data: { claim } });
 }
 
 function differs(task: Task, patch: TaskPatch, field: (typeof VISIBLE)[number]): boolean {
   return field in patch && JSON.stringify(patch[field]) !== JSON.stringify(task[field]);
-}
-
-/** Gives a lease back, unless it has been lost to another holder. */
-function released(holder: string) {
-  return {
-    leaseHolder: sql<string | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseHolder" END`,
-    leaseUntil: sql<number | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseUntil" END`,
-  };
 }
 
 function refuseIllegal(task: Task, patch: TaskPatch): void {
@@ -669,15 +357,4 @@ function refuseIllegal(task: Task, patch: TaskPatch): void {
       `A task that is ${task.status} does not change its outcome`,
     );
   }
-}
-
-function toEvent(row: EventRow): StoredEvent {
-  return {
-    seq: Number(row.seq),
-    at: row.at,
-    owner: decodeName(row.owner),
-    taskId: decodeName(row.taskId),
-    type: row.type,
-    ...(row.detail !== null && { detail: JSON.parse(row.detail) }),
-  };
 }

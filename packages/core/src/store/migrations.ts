@@ -7,13 +7,20 @@ export interface DialectWords {
   readonly serial: string;
   /** A 64-bit integer: epoch milliseconds. */
   readonly integer: string;
+  /** Indexes for looking tasks up by texts of any length: by request of a connection, and by native run. */
+  readonly lookups: readonly string[];
   /** Statements that refuse an update of the append-only event log, and any change of an ended task's end. */
   readonly guards: readonly string[];
 }
 
+/** When the row that a trigger looks at has ended, even if its writer forgot one of the two. */
+export const ENDED_ROW = `(OLD."endedAt" IS NOT NULL OR OLD."status" IN ('completed', 'failed', 'cancelled', 'unknown'))`;
+/** What the guard of ended rows says: {@link Database.violated} knows it by these words. */
+export const ENDED_MESSAGE = "an ended task never changes";
+
 /** Each entry takes the database from its index to the next version. Never edit one that has been released. */
 export const MIGRATIONS: readonly ((words: DialectWords) => readonly string[])[] = [
-  ({ serial, integer, guards }) => [
+  ({ serial, integer, lookups, guards }) => [
     `CREATE TABLE tasks (
       "owner" TEXT NOT NULL, "taskId" TEXT NOT NULL, "generation" TEXT NOT NULL, "method" TEXT NOT NULL,
       "workflow" TEXT NOT NULL, "engine" TEXT NOT NULL, "status" TEXT NOT NULL, "message" TEXT, "progress" TEXT,
@@ -29,11 +36,11 @@ export const MIGRATIONS: readonly ((words: DialectWords) => readonly string[])[]
     `CREATE UNIQUE INDEX tasks_idempotency ON tasks ("owner", "idempotencyKey") WHERE "idempotencyKey" IS NOT NULL`,
     `CREATE UNIQUE INDEX tasks_claim ON tasks ("engine", "claim") WHERE "claim" IS NOT NULL`,
     `CREATE INDEX tasks_list ON tasks ("owner", "createdAt" DESC, "taskId")`,
-    `CREATE INDEX tasks_due ON tasks ("dueAt") WHERE "dueAt" IS NOT NULL`,
+    // By workflow first: what is due of workflows that other servers serve must not be walked through.
+    `CREATE INDEX tasks_due ON tasks ("workflow", "dueAt") WHERE "dueAt" IS NOT NULL`,
     `CREATE INDEX tasks_expiry ON tasks ("expiresAt") WHERE "expiresAt" IS NOT NULL`,
     `CREATE INDEX tasks_active ON tasks ("owner") WHERE "endedAt" IS NULL OR ("cancelRequestedAt" IS NOT NULL AND "cancelConfirmedAt" IS NULL)`,
-    `CREATE INDEX tasks_request ON tasks ("owner", "connection", "requestId") WHERE "connection" IS NOT NULL`,
-    `CREATE INDEX tasks_run ON tasks ("engine", "runRef") WHERE "runRef" IS NOT NULL`,
+    ...lookups,
     `CREATE TABLE questions (
       "owner" TEXT NOT NULL, "taskId" TEXT NOT NULL, "key" TEXT NOT NULL, "position" INTEGER NOT NULL, "kind" TEXT NOT NULL,
       "message" TEXT NOT NULL, "schema" TEXT, "url" TEXT, "request" TEXT, "state" TEXT NOT NULL, "answer" TEXT,

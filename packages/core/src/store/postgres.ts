@@ -10,17 +10,19 @@ import {
 import pg from "pg";
 import { isWorkflowError, WorkflowError } from "../errors.js";
 import { KyselyTaskStore } from "./kysely-store.js";
-import { checkVersion, type DialectWords, MIGRATIONS } from "./migrations.js";
+import { checkVersion, type DialectWords, ENDED_MESSAGE, ENDED_ROW, MIGRATIONS } from "./migrations.js";
 import type { Tables } from "./schema.js";
-import type { Database, Executor } from "./statements.js";
+import type { Database, Executor, Violation } from "./statements.js";
 import type { TaskStore } from "./task-store.js";
 
 export interface PostgresStoreOptions {
-  /** E.g. `postgres://user:password@host:5432/database`. Never logged. */
-  readonly connectionString: string;
+  /** E.g. `postgres://user:password@host:5432/database`. Never logged. This, or a `pool`. */
+  readonly connectionString?: string;
+  /** A pool of your own, of at least 2 connections: one is held while changes are listened for. It is not ended. */
+  readonly pool?: pg.Pool;
   /** The schema that holds the tables; made if it is not there. @default "taskferry" */
   readonly schema?: string;
-  /** The largest number of connections. One more listens for changes. @default 10 */
+  /** The largest number of connections. One more listens for changes. Not with a `pool`. @default 10 */
   readonly maxConnections?: number;
 }
 
@@ -32,14 +34,19 @@ const MIGRATION_LOCK = 7_165_473_019;
 const WORDS: DialectWords = {
   serial: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
   integer: "BIGINT",
+  // Hashes, since a B-tree refuses entries beyond 2704 bytes: native refs and JSON-RPC ids have no such bound.
+  lookups: [
+    `CREATE INDEX tasks_request ON tasks USING hash ("connection") WHERE "connection" IS NOT NULL`,
+    `CREATE INDEX tasks_run ON tasks USING hash ("runRef") WHERE "runRef" IS NOT NULL`,
+  ],
   guards: [
     `CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$`,
     `CREATE TRIGGER events_append_only BEFORE UPDATE ON events
        FOR EACH ROW EXECUTE FUNCTION refuse_change('events are append-only')`,
     `CREATE TRIGGER tasks_terminal_for_ever BEFORE UPDATE ON tasks
-       FOR EACH ROW WHEN (OLD."endedAt" IS NOT NULL AND (NEW."status" IS DISTINCT FROM OLD."status"
+       FOR EACH ROW WHEN (${ENDED_ROW} AND (NEW."status" IS DISTINCT FROM OLD."status"
          OR NEW."outcome" IS DISTINCT FROM OLD."outcome" OR NEW."endedAt" IS DISTINCT FROM OLD."endedAt"))
-       EXECUTE FUNCTION refuse_change('an ended task never changes')`,
+       EXECUTE FUNCTION refuse_change('${ENDED_MESSAGE}')`,
     // In the transaction of the change itself: who hears it finds the change.
     `CREATE FUNCTION tell_changes() RETURNS trigger LANGUAGE plpgsql AS $$
        BEGIN PERFORM pg_notify('${CHANNEL}', TG_TABLE_SCHEMA); RETURN NULL; END $$`,
@@ -53,6 +60,7 @@ const WORDS: DialectWords = {
  *   if the server cannot be reached
  */
 export async function postgresStore(options: PostgresStoreOptions): Promise<TaskStore> {
+  checkConnections(options);
   const schema = options.schema ?? "taskferry";
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
     throw new WorkflowError(
@@ -60,19 +68,12 @@ export async function postgresStore(options: PostgresStoreOptions): Promise<Task
       `The schema name ${JSON.stringify(schema)} must be 1 to 63 of a-z 0-9 _`,
     );
   }
-  const config = {
-    connectionString: options.connectionString,
-    options: `-c search_path=${schema}`,
-    application_name: "taskferry",
-    types: { getTypeParser },
-  };
-  const pool = new pg.Pool({ ...config, max: options.maxConnections ?? 10 });
-  // An idle connection that breaks is replaced by the next query; without a listener it would end the process.
-  pool.on("error", () => {});
+  const pool = options.pool ?? ownPool(options);
+  const end = options.pool === undefined ? () => pool.end() : async () => {};
   try {
     await migrate(pool, schema);
   } catch (error) {
-    await pool.end().catch(() => {});
+    await end().catch(() => {});
     throw isWorkflowError(error) ? error : explain(error);
   }
   const build = new Kysely<Tables>({
@@ -83,7 +84,28 @@ export async function postgresStore(options: PostgresStoreOptions): Promise<Task
       createQueryCompiler: () => new PostgresQueryCompiler(),
     },
   });
-  return new KyselyTaskStore(new PostgresDatabase(pool, () => new pg.Client(config), schema), build);
+  return new KyselyTaskStore(new PostgresDatabase(pool, schema, end), build.withSchema(schema));
+}
+
+function checkConnections({ connectionString, pool }: PostgresStoreOptions): void {
+  if ((connectionString === undefined) === (pool === undefined))
+    throw new WorkflowError("configuration", "Give the PostgreSQL store a connectionString or a pool");
+  if (pool !== undefined && pool.options.max < 2)
+    throw new WorkflowError("configuration", "The PostgreSQL pool must have at least 2 connections");
+}
+
+function ownPool({ connectionString, maxConnections = 10 }: PostgresStoreOptions): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString,
+    max: maxConnections + 1,
+    application_name: "taskferry",
+    // A host that swallows packets is unreachable too.
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+  });
+  // An idle connection that breaks is replaced by the next query; without a listener it would end the process.
+  pool.on("error", () => {});
+  return pool;
 }
 
 /** 64-bit integers are epoch milliseconds and counters here: they fit a number. */
@@ -92,15 +114,22 @@ function getTypeParser(oid: number, format?: "text" | "binary"): (value: string)
   return oid === pg.types.builtins.INT8 ? Number : parser;
 }
 
+/** Parsers go with every query: a pool may be somebody else's, and set up in another way. */
+const types = { getTypeParser } as pg.CustomTypesConfig;
+
 async function migrate(pool: pg.Pool, schema: string): Promise<void> {
+  // Opening an up-to-date database needs no lock, and no right to make schemas.
+  const found = await storedVersion(pool, schema);
+  checkVersion(found);
+  if (found === MIGRATIONS.length) return;
   const client = await pool.connect();
   try {
     await client.query("BEGIN");
     await client.query("SELECT pg_advisory_xact_lock($1)", [MIGRATION_LOCK]);
     await client.query(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
+    await client.query(`SET LOCAL search_path TO ${schema}`);
     await client.query("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)");
-    const stored = await client.query<{ value: string }>("SELECT value FROM meta WHERE name = 'schema'");
-    const version = Number(stored.rows[0]?.value ?? 0);
+    const version = await storedVersion(client, schema);
     checkVersion(version);
     for (const migration of MIGRATIONS.slice(version)) {
       for (const statement of migration(WORDS)) await client.query(statement);
@@ -118,56 +147,49 @@ async function migrate(pool: pg.Pool, schema: string): Promise<void> {
   }
 }
 
+/** 0: not there yet. */
+async function storedVersion(client: pg.Pool | pg.PoolClient, schema: string): Promise<number> {
+  const table = await client.query<{ found: string | null }>("SELECT to_regclass($1) AS found", [
+    `${schema}.meta`,
+  ]);
+  if ((table.rows[0]?.found ?? null) === null) return 0;
+  const stored = await client.query<{ value: string }>(
+    `SELECT value FROM ${schema}.meta WHERE name = 'schema'`,
+  );
+  return Number(stored.rows[0]?.value ?? 0);
+}
+
 class PostgresDatabase implements Database {
   readonly skipLocked = true;
   readonly commitsOutOfOrder = true;
+  /** What a closing has to wait for: a pool that is ended forgets whoever still waits for a connection. */
+  private readonly pending = new Set<Promise<unknown>>();
 
   constructor(
     private readonly pool: pg.Pool,
-    private readonly makeListener: () => pg.Client,
     private readonly schema: string,
+    private readonly end: () => Promise<void>,
   ) {}
 
-  async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
-    return (await this.pool.query(query.sql, [...query.parameters])).rows as Row[];
+  all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
+    return this.track(executor(this.pool).all(query));
   }
 
-  async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
-    return (await this.all(query))[0];
+  first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
+    return this.track(executor(this.pool).first(query));
   }
 
-  async run(query: CompiledQuery<unknown>): Promise<number> {
-    return (await this.pool.query(query.sql, [...query.parameters])).rowCount ?? 0;
+  run(query: CompiledQuery<unknown>): Promise<number> {
+    return this.track(executor(this.pool).run(query));
   }
 
-  async write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
-    const client = await this.pool.connect();
-    const tx: Executor = {
-      all: async <Row>(query: CompiledQuery<Row>) =>
-        (await client.query(query.sql, [...query.parameters])).rows as Row[],
-      first: async <Row>(query: CompiledQuery<Row>) =>
-        (await client.query(query.sql, [...query.parameters])).rows[0] as Row | undefined,
-      run: async (query: CompiledQuery<unknown>) =>
-        (await client.query(query.sql, [...query.parameters])).rowCount ?? 0,
-    };
-    let broken: Error | undefined;
-    try {
-      await client.query(durable ? "BEGIN" : "BEGIN; SET LOCAL synchronous_commit = off");
-      const result = await work(tx);
-      await client.query("COMMIT");
-      return result;
-    } catch (error) {
-      await client.query("ROLLBACK").catch((failure: Error) => {
-        broken = failure;
-      });
-      throw error;
-    } finally {
-      client.release(broken);
-    }
+  write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
+    return this.track(this.transact(work, durable));
   }
 
-  violated(error: unknown): "pk" | "idempotency" | "claim" | undefined {
-    const { code, constraint } = error as { code?: string; constraint?: string };
+  violated(error: unknown): Violation | undefined {
+    const { code, constraint, message } = error as { code?: string; constraint?: string; message?: string };
+    if (code === "P0001" && message === ENDED_MESSAGE) return "ended";
     if (code !== "23505") return undefined;
     if (constraint === "tasks_pkey") return "pk";
     if (constraint === "tasks_idempotency") return "idempotency";
@@ -180,43 +202,90 @@ class PostgresDatabase implements Database {
 
   watch(changed: () => void): () => void {
     let ended = false;
-    let client: pg.Client | undefined;
+    let client: pg.PoolClient | undefined;
     let retry: NodeJS.Timeout | undefined;
+    const drop = () => {
+      // Destroyed: it must not go back to the pool while it listens.
+      client?.release(true);
+      client = undefined;
+    };
+    const again = () => {
+      drop();
+      if (ended) return;
+      clearTimeout(retry);
+      retry = setTimeout(() => void this.track(connect()), 1_000).unref();
+    };
     const connect = async () => {
-      const listener = this.makeListener();
-      client = listener;
-      const again = () => {
-        if (ended || client !== listener) return;
-        client = undefined;
-        void listener.end().catch(() => {});
-        retry = setTimeout(() => void connect(), 1_000);
-        retry.unref();
-      };
-      listener.on("error", again);
-      listener.on("end", again);
-      listener.on("notification", ({ payload }) => {
-        if (payload === this.schema) changed();
-      });
       try {
-        await listener.connect();
+        const listener = await this.pool.connect();
+        client = listener;
+        const lost = () => {
+          if (client === listener) again();
+        };
+        listener.on("error", lost);
+        listener.on("end", lost);
+        listener.on("notification", ({ payload }) => {
+          if (payload === this.schema) changed();
+        });
         await listener.query(`LISTEN ${CHANNEL}`);
+        if (ended) return drop();
         // What was told while nobody listened.
         changed();
       } catch {
         again();
       }
     };
-    void connect();
+    void this.track(connect());
     return () => {
       ended = true;
       clearTimeout(retry);
-      void client?.end().catch(() => {});
+      drop();
     };
   }
 
   async close(): Promise<void> {
-    await this.pool.end();
+    while (this.pending.size > 0) await Promise.allSettled(this.pending);
+    await this.end();
   }
+
+  private async transact<T>(work: (tx: Executor) => Promise<T>, durable: boolean): Promise<T> {
+    const client = await this.pool.connect();
+    let broken: Error | undefined;
+    // Without a listener, a connection that breaks between two queries would end the process.
+    const lost = (error: Error) => {
+      broken = error;
+    };
+    client.on("error", lost);
+    try {
+      await client.query(durable ? "BEGIN" : "BEGIN; SET LOCAL synchronous_commit = off");
+      const result = await work(executor(client));
+      await client.query("COMMIT");
+      return result;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(lost);
+      throw error;
+    } finally {
+      client.off("error", lost);
+      client.release(broken);
+    }
+  }
+
+  private track<T>(work: Promise<T>): Promise<T> {
+    this.pending.add(work);
+    const done = () => void this.pending.delete(work);
+    work.then(done, done);
+    return work;
+  }
+}
+
+function executor(client: pg.Pool | pg.PoolClient): Executor {
+  const ask = (query: CompiledQuery<unknown>) =>
+    client.query({ text: query.sql, values: [...query.parameters], types });
+  return {
+    all: async <Row>(query: CompiledQuery<Row>) => (await ask(query)).rows as Row[],
+    first: async <Row>(query: CompiledQuery<Row>) => (await ask(query)).rows[0] as Row | undefined,
+    run: async (query: CompiledQuery<unknown>) => (await ask(query)).rowCount ?? 0,
+  };
 }
 
 function explain(error: unknown): unknown {
@@ -229,6 +298,8 @@ function explain(error: unknown): unknown {
     return make("configuration", "The PostgreSQL database does not exist: create it, or name another");
   if (code === "42501")
     return make("configuration", "The PostgreSQL user may not create or use the schema's tables");
+  // Two servers in each other's way: one of them was sent back.
+  if (code === "40001" || code === "40P01") return make("store_unavailable", "PostgreSQL is busy; try again");
   if (code === "53100") return make("store_unavailable", "The disk of the PostgreSQL server is full");
   const unreachable =
     /^(08|53|57P)/.test(code) || /^E[A-Z]+$/.test(code) || /terminated|timeout/i.test(message ?? "");

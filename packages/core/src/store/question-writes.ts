@@ -1,7 +1,9 @@
 /** What a change of a task's questions writes. */
 import type { CompiledQuery, Kysely } from "kysely";
+import type { QuestionState } from "../task.js";
 import type { QuestionRow, Tables } from "./schema.js";
 import type { QuestionChanges } from "./task-store.js";
+import { decodeText, encodeText } from "./text.js";
 
 /** @param stored all rows of the task, oldest first */
 export function questionWrites(
@@ -13,18 +15,20 @@ export function questionWrites(
   now: number,
 ): CompiledQuery<unknown>[] {
   const writes: CompiledQuery<unknown>[] = [];
-  const set = (key: string, values: Partial<QuestionRow>) => {
+  // As they are after the writes so far: an answer that comes with the end of its question is kept, not gone.
+  const states = new Map(stored.map((row) => [decodeText(row.key), row.state as QuestionState]));
+  const set = (key: string, values: Partial<QuestionRow> & { readonly state: QuestionState }) => {
     const query = build
       .updateTable("questions")
       .set(values)
       .where("owner", "=", owner)
       .where("taskId", "=", taskId);
-    writes.push(query.where("key", "=", key).compile());
+    writes.push(query.where("key", "=", encodeText(key)).compile());
+    states.set(key, values.state);
   };
-  const byKey = new Map(stored.map((row) => [row.key, row]));
 
   for (const [key, answer] of Object.entries(changes.answers ?? {})) {
-    if (byKey.get(key)?.state === "open") {
+    if (states.get(key) === "open") {
       set(key, {
         state: "answered",
         answer: JSON.stringify(answer),
@@ -35,26 +39,26 @@ export function questionWrites(
     }
   }
   for (const key of changes.delivered ?? []) set(key, { state: "delivered", deliveredAt: now });
-  for (const key of changes.gone ?? []) set(key, { state: "gone" });
+  for (const key of changes.gone ?? []) if (states.get(key) !== "delivered") set(key, { state: "gone" });
   if (changes.open === undefined) return writes;
 
   const open = new Set(changes.open.map((question) => question.key));
-  for (const row of stored) if (row.state === "open" && !open.has(row.key)) set(row.key, { state: "gone" });
+  for (const [key, state] of states) if (state === "open" && !open.has(key)) set(key, { state: "gone" });
   let position = stored.length;
   for (const question of changes.open) {
     // A key that was ever asked is never opened again.
-    if (byKey.has(question.key)) continue;
-    byKey.set(question.key, {} as QuestionRow);
+    if (states.has(question.key)) continue;
+    states.set(question.key, "open");
     const { key, kind = "form", message, schema, url, request } = question;
     const row: QuestionRow = {
       owner,
       taskId,
-      key,
+      key: encodeText(key),
       position: position++,
       kind,
-      message,
+      message: encodeText(message),
       schema: schema === undefined ? null : JSON.stringify(schema),
-      url: url ?? null,
+      url: url === undefined ? null : encodeText(url),
       request: request === undefined ? null : JSON.stringify(request),
       state: "open",
       answer: null,

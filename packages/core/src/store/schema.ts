@@ -3,6 +3,7 @@ import type { Answer } from "../adapter.js";
 import type { Json, JsonObject } from "../json.js";
 import { canonicalJson } from "../json.js";
 import type { QuestionState, StoredQuestion, Task, TaskOutcome, TaskStatus } from "../task.js";
+import { decodeText, encodeText } from "./text.js";
 
 /** Columns are the task's own names, so that a row needs no table of translations; JSON columns hold text. */
 export interface TaskRow {
@@ -88,37 +89,33 @@ export interface Tables {
   meta: { name: string; value: string };
 }
 
-const JSON_COLUMNS = new Set(["progress", "outcome", "request", "input"]);
+const JSON_COLUMNS: ReadonlySet<string> = new Set(["progress", "outcome", "request", "input"]);
 
-/** Names that the database may not be able to hold (NUL, lone surrogates) are stored as their UTF-16 code units. */
-const ESCAPE = "\u0001";
-
-/** Reversible: two different names never become one. */
-export function encodeName(name: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: NUL is what PostgreSQL refuses
-  if (name.isWellFormed() && !/\u0000/.test(name) && !name.startsWith(ESCAPE)) return name;
-  return (
-    ESCAPE +
-    Array.from({ length: name.length }, (_, i) => name.charCodeAt(i).toString(16).padStart(4, "0")).join("")
-  );
-}
-
-export function decodeName(stored: string): string {
-  if (!stored.startsWith(ESCAPE)) return stored;
-  const units = stored.slice(1).match(/.{4}/g) ?? [];
-  return String.fromCharCode(...units.map((unit) => Number.parseInt(unit, 16)));
-}
+/** Columns that hold words of clients, engines and connections: see {@link encodeText}. */
+const STRANGE_COLUMNS: ReadonlySet<string> = new Set([
+  "owner",
+  "taskId",
+  "message",
+  "idempotencyKey",
+  "runUrl",
+  "claim",
+  "native",
+  "requestId",
+  "connection",
+]);
 
 /** Any part of a task, as columns. */
 export function toColumns(task: Partial<Task>): Partial<TaskRow> {
   const columns: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(task)) {
+    if (value === undefined) continue;
     if (name === "runRef") columns[name] = value === null ? null : canonicalJson(value as Json);
     else if (JSON_COLUMNS.has(name))
       columns[name] = value === null && name !== "input" ? null : JSON.stringify(value);
-    else if (name === "owner" || name === "taskId") columns[name] = encodeName(value as string);
+    else if (STRANGE_COLUMNS.has(name)) columns[name] = value === null ? null : encodeText(value as string);
     else if (name === "seen") columns[name] = value === true ? 1 : 0;
-    else columns[name] = value;
+    // SQLite would keep half a millisecond, PostgreSQL would refuse it.
+    else columns[name] = typeof value === "number" ? Math.round(value) : value;
   }
   return columns as Partial<TaskRow>;
 }
@@ -126,29 +123,36 @@ export function toColumns(task: Partial<Task>): Partial<TaskRow> {
 export function toTask(row: TaskRow): Task {
   return {
     ...row,
-    owner: decodeName(row.owner),
-    taskId: decodeName(row.taskId),
+    owner: decodeText(row.owner),
+    taskId: decodeText(row.taskId),
     generation: row.generation as Task["generation"],
     method: row.method as Task["method"],
     status: row.status as TaskStatus,
     startPhase: row.startPhase as Task["startPhase"],
+    message: decode(row.message),
     progress: parse<Task["progress"]>(row.progress),
     outcome: parse<TaskOutcome>(row.outcome),
     request: JSON.parse(row.request) as JsonObject,
     input: JSON.parse(row.input) as Json,
+    idempotencyKey: decode(row.idempotencyKey),
     runRef: parse<Json>(row.runRef),
+    runUrl: decode(row.runUrl),
+    claim: decode(row.claim),
+    native: decode(row.native),
+    requestId: decode(row.requestId),
+    connection: decode(row.connection),
     seen: row.seen === 1,
   };
 }
 
 export function toQuestion(row: QuestionRow): StoredQuestion {
-  const { key, message, url, askedAt, answeredAt, deliveredAt, askHolder, askUntil } = row;
+  const { askedAt, answeredAt, deliveredAt, askHolder, askUntil } = row;
   return {
-    key,
+    key: decodeText(row.key),
     kind: row.kind as StoredQuestion["kind"],
-    message,
+    message: decodeText(row.message),
     schema: parse<JsonObject>(row.schema),
-    url,
+    url: decode(row.url),
     request: parse<JsonObject>(row.request),
     state: row.state as QuestionState,
     answer: parse<Answer>(row.answer),
@@ -158,6 +162,10 @@ export function toQuestion(row: QuestionRow): StoredQuestion {
     askHolder,
     askUntil,
   };
+}
+
+function decode(text: string | null): string | null {
+  return text === null ? null : decodeText(text);
 }
 
 function parse<T>(text: string | null): T | null {

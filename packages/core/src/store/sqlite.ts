@@ -12,9 +12,9 @@ import {
 } from "kysely";
 import { WorkflowError } from "../errors.js";
 import { KyselyTaskStore } from "./kysely-store.js";
-import { checkVersion, type DialectWords, MIGRATIONS } from "./migrations.js";
+import { checkVersion, type DialectWords, ENDED_MESSAGE, ENDED_ROW, MIGRATIONS } from "./migrations.js";
 import type { Tables } from "./schema.js";
-import type { Database, Executor } from "./statements.js";
+import type { Database, Executor, Violation } from "./statements.js";
 import type { TaskStore } from "./task-store.js";
 
 export interface SqliteStoreOptions {
@@ -34,11 +34,15 @@ export interface SqliteStoreOptions {
 const WORDS: DialectWords = {
   serial: "INTEGER PRIMARY KEY",
   integer: "INTEGER",
+  lookups: [
+    `CREATE INDEX tasks_request ON tasks ("owner", "connection", "requestId") WHERE "connection" IS NOT NULL`,
+    `CREATE INDEX tasks_run ON tasks ("engine", "runRef") WHERE "runRef" IS NOT NULL`,
+  ],
   guards: [
     `CREATE TRIGGER events_append_only BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END`,
-    `CREATE TRIGGER tasks_terminal_for_ever BEFORE UPDATE ON tasks WHEN OLD."endedAt" IS NOT NULL
+    `CREATE TRIGGER tasks_terminal_for_ever BEFORE UPDATE ON tasks WHEN ${ENDED_ROW}
        AND (NEW."status" IS NOT OLD."status" OR NEW."outcome" IS NOT OLD."outcome" OR NEW."endedAt" IS NOT OLD."endedAt")
-       BEGIN SELECT RAISE(ABORT, 'an ended task never changes'); END`,
+       BEGIN SELECT RAISE(ABORT, '${ENDED_MESSAGE}'); END`,
   ],
 };
 
@@ -61,13 +65,12 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStor
   return new KyselyTaskStore(new SqliteDatabase(database, settings), build);
 }
 
-function open({
-  path,
-  busyTimeoutMs = 5_000,
-  synchronous = "FULL",
-}: SqliteStoreOptions): BetterSqlite3.Database {
+function open({ path, busyTimeoutMs, synchronous }: Required<SqliteStoreOptions>): BetterSqlite3.Database {
+  // SQLite takes "" for a database that is deleted when it is closed.
+  if (path === "") throw new WorkflowError("configuration", "The path of the SQLite database is empty");
+  let database: BetterSqlite3.Database | undefined;
   try {
-    const database = new BetterSqlite3(path, { timeout: busyTimeoutMs });
+    database = new BetterSqlite3(path, { timeout: busyTimeoutMs });
     database.pragma("journal_mode = WAL");
     database.pragma(`synchronous = ${synchronous}`);
     migrate(database);
@@ -75,7 +78,9 @@ function open({
     database.pragma("busy_timeout = 20");
     return database;
   } catch (error) {
-    throw explain(error, path);
+    database?.close();
+    // better-sqlite3's own checks, of the folder for one.
+    throw error instanceof TypeError ? unopenable(error, path) : explain(error, path);
   }
 }
 
@@ -112,6 +117,7 @@ function migrate(database: BetterSqlite3.Database): void {
 /** The writes of one file in this process, one after the other. */
 interface Writers {
   last: Promise<unknown>;
+  stores: number;
 }
 
 /**
@@ -120,36 +126,33 @@ interface Writers {
  */
 const writersByFile = new Map<string, Writers>();
 
-function writersOf(database: BetterSqlite3.Database): Writers {
-  if (database.memory) return { last: Promise.resolve() };
-  const file = realpathSync(database.name);
-  const writers = writersByFile.get(file) ?? { last: Promise.resolve() };
-  writersByFile.set(file, writers);
-  return writers;
-}
-
 class SqliteDatabase implements Database {
   readonly skipLocked = false;
   readonly commitsOutOfOrder = false;
   private readonly statements = new Map<string, BetterSqlite3.Statement>();
+  private readonly file: string;
   private readonly writers: Writers;
 
   constructor(
     private readonly database: BetterSqlite3.Database,
     private readonly options: Required<SqliteStoreOptions>,
   ) {
-    this.writers = writersOf(database);
+    this.file = database.memory ? "" : realpathSync(database.name);
+    this.writers = writersByFile.get(this.file) ?? { last: Promise.resolve(), stores: 0 };
+    this.writers.stores += 1;
+    if (this.file !== "") writersByFile.set(this.file, this.writers);
   }
 
+  // A read would see what our own transaction has not committed. Transactions never await anything foreign, so a read
+  // waits for microtasks only; between the last look and the read nothing may be awaited.
+
   async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
-    // A read of the same connection would see an open transaction of ours: transactions never await anything foreign,
-    // so between their statements only microtasks run, and a read waits for them.
-    await this.idle();
+    while (this.database.inTransaction) await this.writers.last;
     return this.prepared(query).all(...query.parameters) as Row[];
   }
 
   async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
-    if (this.database.inTransaction) await this.idle();
+    while (this.database.inTransaction) await this.writers.last;
     return this.prepared(query).get(...query.parameters) as Row | undefined;
   }
 
@@ -163,12 +166,13 @@ class SqliteDatabase implements Database {
     return done;
   }
 
-  violated(error: unknown): "pk" | "idempotency" | "claim" | undefined {
-    const { code, message } = error as { code?: string; message?: string };
+  violated(error: unknown): Violation | undefined {
+    const { code, message = "" } = error as { code?: string; message?: string };
     if (code === "SQLITE_CONSTRAINT_PRIMARYKEY") return "pk";
+    if (code === "SQLITE_CONSTRAINT_TRIGGER" && message.includes(ENDED_MESSAGE)) return "ended";
     if (code !== "SQLITE_CONSTRAINT_UNIQUE") return undefined;
-    if (message?.includes("idempotencyKey")) return "idempotency";
-    return message?.includes("claim") ? "claim" : undefined;
+    if (message.includes("idempotencyKey")) return "idempotency";
+    return message.includes("claim") ? "claim" : undefined;
   }
 
   explain(error: unknown): unknown {
@@ -177,22 +181,28 @@ class SqliteDatabase implements Database {
 
   watch(changed: () => void): () => void {
     const version = () => this.database.pragma("data_version", { simple: true });
-    let seen = version();
-    const timer = setInterval(() => {
-      if (!this.database.open) return;
-      const now = version();
-      if (now === seen) return;
-      seen = now;
+    let seen: unknown;
+    const look = () => {
+      try {
+        const now = version();
+        if (now === seen) return;
+        seen = now;
+      } catch {
+        // Locked, or the disk is gone: reading the changes fails as well then, and is tried again.
+      }
       changed();
-    }, this.options.changePollMs);
+    };
+    const timer = setInterval(look, this.options.changePollMs);
     timer.unref();
     return () => clearInterval(timer);
   }
 
   async close(): Promise<void> {
-    await this.idle();
+    await this.writers.last;
     this.statements.clear();
     this.database.close();
+    this.writers.stores -= 1;
+    if (this.writers.stores === 0) writersByFile.delete(this.file);
   }
 
   private async transact<T>(work: (tx: Executor) => Promise<T>, durable: boolean): Promise<T> {
@@ -231,14 +241,11 @@ class SqliteDatabase implements Database {
         this.database.exec("BEGIN IMMEDIATE");
         return;
       } catch (error) {
-        if ((error as { code?: string }).code !== "SQLITE_BUSY" || Date.now() >= until) throw error;
+        const busy = (error as { code?: string }).code?.startsWith("SQLITE_BUSY") === true;
+        if (!busy || Date.now() >= until) throw error;
         await sleep(5 + Math.random() * 20);
       }
     }
-  }
-
-  private async idle(): Promise<void> {
-    while (this.database.inTransaction) await this.writers.last;
   }
 
   private prepared(query: CompiledQuery<unknown>): BetterSqlite3.Statement {
@@ -267,15 +274,15 @@ function explain(error: unknown, path: string): unknown {
       `The file ${path} is not a SQLite database, or is damaged: restore it, or name another`,
     );
   }
-  if (
-    code.startsWith("SQLITE_CANTOPEN") ||
-    code.startsWith("SQLITE_READONLY") ||
-    error instanceof TypeError
-  ) {
-    return make(
-      "configuration",
-      `The database ${path} cannot be opened for writing: check that its folder exists and is yours`,
-    );
-  }
+  if (code.startsWith("SQLITE_CANTOPEN") || code.startsWith("SQLITE_READONLY"))
+    return unopenable(error, path);
   return error;
+}
+
+function unopenable(cause: unknown, path: string): WorkflowError {
+  return new WorkflowError(
+    "configuration",
+    `The database ${path} cannot be opened for writing: check that its folder exists and is yours`,
+    { cause },
+  );
 }

@@ -1,4 +1,4 @@
-/** How the store talks to a database: compiled Kysely queries, one connection for reading, one for writing. */
+/** How the store talks to a database: compiled Kysely queries. */
 import type { CompiledQuery } from "kysely";
 
 /** Runs compiled queries. */
@@ -11,6 +11,9 @@ export interface Executor {
   run(query: CompiledQuery<unknown>): Promise<number>;
 }
 
+/** A unique index, or (`ended`) the guard of ended rows. */
+export type Violation = "pk" | "idempotency" | "claim" | "ended";
+
 /** A database, as the store needs it. */
 export interface Database extends Executor {
   /**
@@ -18,8 +21,8 @@ export interface Database extends Executor {
    * @param durable `false` for what may be lost in a power cut, never in a crash: leases, pacing
    */
   write<T>(work: (tx: Executor) => Promise<T>, durable?: boolean): Promise<T>;
-  /** Which unique index an error says is violated, if it does: "pk", "idempotency", "claim". */
-  violated(error: unknown): "pk" | "idempotency" | "claim" | undefined;
+  /** Which promise of the schema an error says would be broken, if it does. */
+  violated(error: unknown): Violation | undefined;
   /** Wraps an error of the driver. */
   explain(error: unknown): unknown;
   /** Rows that other transactions hold are passed over (PostgreSQL). */
@@ -28,5 +31,6 @@ export interface Database extends Executor {
   readonly commitsOutOfOrder: boolean;
   /** Begins to tell about changes that other processes commit. @returns ends it */
   watch(changed: () => void): () => void;
+  /** Lets what was begun come to its end. Called once; nothing is asked afterwards. */
   close(): Promise<void>;
 }

@@ -364,7 +364,8 @@ for (const database of databases()) {
       const heard: string[] = [];
       onTestFinished(store.onChange((_owner, taskId) => heard.push(taskId)));
       await store.insert(row({ taskId: "mine" }), CREATED);
-      expect(heard).toEqual(["mine"]);
+      // Perhaps once more from the log, where a listener cannot tell its own changes from others'.
+      expect(new Set(heard)).toEqual(new Set(["mine"]));
     });
 
     test("all share one secret, and may open at the same time", async () => {

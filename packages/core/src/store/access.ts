@@ -1,0 +1,67 @@
+/** What the parts of the store share: queries of the dialect, and a database that is not asked once it is closed. */
+import type { CompiledQuery, Kysely } from "kysely";
+import { isWorkflowError, WorkflowError } from "../errors.js";
+import type { Tables } from "./schema.js";
+import type { Database, Executor } from "./statements.js";
+
+/** A database whose errors speak Taskferry's words. */
+export class Access {
+  private closing: Promise<void> | undefined;
+
+  /** @param build makes queries of the dialect; never executes */
+  constructor(
+    readonly db: Database,
+    readonly build: Kysely<Tables>,
+  ) {}
+
+  async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
+    this.refuseClosed();
+    try {
+      return await this.db.all(query);
+    } catch (error) {
+      throw this.explained(error);
+    }
+  }
+
+  async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
+    this.refuseClosed();
+    try {
+      return await this.db.first(query);
+    } catch (error) {
+      throw this.explained(error);
+    }
+  }
+
+  /** A transaction of its own. @param durable see {@link Database.write} */
+  async write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
+    this.refuseClosed();
+    try {
+      return await this.db.write(work, durable);
+    } catch (error) {
+      throw this.explained(error);
+    }
+  }
+
+  /** @throws WorkflowError `closed` */
+  refuseClosed(): void {
+    if (this.closing !== undefined) throw new WorkflowError("closed", "The task store is closed");
+  }
+
+  close(): Promise<void> {
+    this.closing ??= this.db.close();
+    return this.closing;
+  }
+
+  private explained(error: unknown): unknown {
+    return isWorkflowError(error) ? error : this.db.explain(error);
+  }
+}
+
+/** Narrows any query to one task's rows. Names as they are stored. */
+export function ofTask<Query extends { where(column: "owner" | "taskId", op: "=", value: string): Query }>(
+  query: Query,
+  owner: string,
+  taskId: string,
+): Query {
+  return query.where("owner", "=", owner).where("taskId", "=", taskId);
+}

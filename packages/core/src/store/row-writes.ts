@@ -1,0 +1,61 @@
+/** The two writes that every task goes through, compiled once for each set of columns. */
+import { type CompiledQuery, type Kysely, sql } from "kysely";
+import type { Tables, TaskRow } from "./schema.js";
+
+/** Kysely's builder costs more than running what it makes. */
+export class RowWrites {
+  private readonly shapes = new Map<string, CompiledQuery>();
+
+  constructor(private readonly build: Kysely<Tables>) {}
+
+  insert(row: TaskRow): CompiledQuery<unknown> {
+    const make = () => this.build.insertInto("tasks").values(row).compile();
+    return this.compiled(`insert ${Object.keys(row).join()}`, make, Object.values(row));
+  }
+
+  clearTombstone(owner: string, taskId: string): CompiledQuery<unknown> {
+    const make = () =>
+      this.build.deleteFrom("tombstones").where("owner", "=", owner).where("taskId", "=", taskId).compile();
+    return this.compiled("clear tombstone", make, [owner, taskId]);
+  }
+
+  /** @param release whose lease is given back, unless it has been lost to another holder */
+  update(
+    task: { readonly owner: string; readonly taskId: string; readonly version: number },
+    changes: Partial<TaskRow>,
+    release: string | undefined,
+  ): CompiledQuery<TaskRow> {
+    const { owner, taskId, version } = task;
+    const make = () =>
+      this.build
+        .updateTable("tasks")
+        .set({ ...changes, ...(release !== undefined && released(release)) })
+        .where("owner", "=", owner)
+        .where("taskId", "=", taskId)
+        .where("version", "=", version)
+        .returningAll()
+        .compile();
+    const lease = release === undefined ? [] : [release, release];
+    const shape = `update ${Object.keys(changes).join()} ${lease.length}`;
+    return this.compiled<TaskRow>(shape, make, [...Object.values(changes), ...lease, owner, taskId, version]);
+  }
+
+  private compiled<Row>(
+    shape: string,
+    make: () => CompiledQuery<Row>,
+    parameters: readonly unknown[],
+  ): CompiledQuery<Row> {
+    const known = this.shapes.get(shape) as CompiledQuery<Row> | undefined;
+    if (known !== undefined) return { ...known, parameters };
+    const made = make();
+    this.shapes.set(shape, made);
+    return made;
+  }
+}
+
+function released(holder: string) {
+  return {
+    leaseHolder: sql<string | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseHolder" END`,
+    leaseUntil: sql<number | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseUntil" END`,
+  };
+}
