@@ -1,6 +1,7 @@
 /**
- * Questions on calls that are held open (2025 era): one live `elicitation/create` per question, across sessions and
- * processes, asked again on the next open call when a client went away without answering.
+ * Questions to clients of the 2025 era, on calls that they hold open or on the stream that their session keeps open: one
+ * live `elicitation/create` per question, across sessions and processes, asked again on the next open call when a client
+ * went away without answering.
  */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
@@ -11,7 +12,7 @@ import type { Owner } from "../owner.js";
 import { asOpen } from "../questions.js";
 import type { StoredQuestion } from "../task.js";
 import { withRelatedTask } from "../wire/codec.js";
-import { canAsk, encodeQuestion, openQuestions } from "../wire/input.js";
+import { canAsk, encodeQuestion, type InputRequest, openQuestions } from "../wire/input.js";
 import type { Connection } from "./connection.js";
 
 /** Humans take hours; timers hold at most 24 days. */
@@ -31,6 +32,16 @@ export interface Asker {
   end(): void;
 }
 
+/** A way to a client. */
+interface Channel {
+  /** Names the channel in the lease of a question. */
+  readonly holder: string;
+  readonly capabilities: JsonObject | undefined;
+  /** Aborted when what is asked now will not be heard; `undefined`: nothing can be asked now. */
+  signal(): AbortSignal | undefined;
+  send(request: InputRequest, signal: AbortSignal): Promise<JsonObject>;
+}
+
 /** Asks a task's questions on this call for as long as it is open. */
 export function askOnOpenCall(
   connection: Connection,
@@ -39,11 +50,41 @@ export function askOnOpenCall(
   owner: Owner,
   generation: "draft" | "2025-11-25",
 ): Asker {
+  const gone = connection.signal(ctx);
+  const channel: Channel = {
+    holder: `${connection.id}:${JSON.stringify(ctx.mcpReq.id)}`,
+    capabilities: connection.capabilities(ctx),
+    signal: () => (connection.canAskLive(ctx) ? gone : undefined),
+    send: (request, signal) => send(ctx, request, signal),
+  };
+  return makeAsker(channel, engine, owner, generation);
+}
+
+/**
+ * Asks a task's questions on the stream that a session keeps open: for clients that poll, and hold no call open until the
+ * task has ended.
+ */
+export function askOnSession(connection: Connection, engine: TaskEngine, owner: Owner): Asker {
+  const { server } = connection;
+  const channel: Channel = {
+    holder: `${connection.id}:session`,
+    capabilities: server.getClientCapabilities() as JsonObject | undefined,
+    signal: () => connection.standingStream(),
+    send: async (request, signal) =>
+      (await server.request({ ...request }, anyObject, { signal, timeout: ASK_TIMEOUT_MS })) as JsonObject,
+  };
+  return makeAsker(channel, engine, owner, "2025-11-25");
+}
+
+function makeAsker(
+  channel: Channel,
+  engine: TaskEngine,
+  owner: Owner,
+  generation: "draft" | "2025-11-25",
+): Asker {
+  const { holder, capabilities } = channel;
   const live = new Map<string, AbortController>();
   const tries = new Map<string, number>();
-  const capabilities = connection.capabilities(ctx);
-  const holder = `${connection.id}:${JSON.stringify(ctx.mcpReq.id)}`;
-  const gone = connection.signal(ctx);
   let ended = false;
   let latest: TaskView;
   let retry: NodeJS.Timeout | undefined;
@@ -55,7 +96,12 @@ export function askOnOpenCall(
     }, RETRY_MS).unref();
   };
 
-  const ask = async (view: TaskView, question: StoredQuestion, withdrawn: AbortController) => {
+  const ask = async (
+    view: TaskView,
+    question: StoredQuestion,
+    gone: AbortSignal,
+    withdrawn: AbortController,
+  ) => {
     const { taskId } = view.task;
     if (!(await engine.leaseQuestion(owner, taskId, question.key, holder, LEASE_MS))) return lookAgain();
     tries.set(question.key, (tries.get(question.key) ?? 0) + 1);
@@ -67,7 +113,7 @@ export function askOnOpenCall(
       const request = encodeQuestion(question);
       const params = withRelatedTask(generation, taskId, request.params);
       const signal = AbortSignal.any([withdrawn.signal, gone]);
-      const answer = await send(ctx, { method: request.method, params }, signal);
+      const answer = await channel.send({ method: request.method, params }, signal);
       await engine.answer(owner, taskId, { [question.key]: answer });
     } finally {
       clearInterval(renewal);
@@ -77,7 +123,8 @@ export function askOnOpenCall(
 
   const look = (view: TaskView) => {
     latest = view;
-    if (ended || gone.aborted || !connection.canAskLive(ctx)) return;
+    const gone = channel.signal();
+    if (ended || gone === undefined || gone.aborted) return;
     const open = openQuestions(view.questions).filter((question) => canAsk(capabilities, question));
     const keys = new Set(open.map((question) => question.key));
     for (const [key, withdrawn] of live) if (!keys.has(key)) withdrawn.abort("answered elsewhere");
@@ -86,7 +133,7 @@ export function askOnOpenCall(
       if (live.has(question.key) || tried >= TRIES) continue;
       const withdrawn = new AbortController();
       live.set(question.key, withdrawn);
-      ask(view, question, withdrawn)
+      ask(view, question, gone, withdrawn)
         // A client that went away, an answer that does not fit: the question stays open in its row.
         .catch(lookAgain)
         .finally(() => live.delete(question.key));
@@ -120,11 +167,7 @@ export async function askBefore(
   return Object.fromEntries(answers);
 }
 
-async function send(
-  ctx: ServerContext,
-  request: { readonly method: string; readonly params: JsonObject },
-  signal: AbortSignal,
-): Promise<JsonObject> {
+async function send(ctx: ServerContext, request: InputRequest, signal: AbortSignal): Promise<JsonObject> {
   const answer = await ctx.mcpReq.send(request, anyObject, {
     signal,
     timeout: ASK_TIMEOUT_MS,

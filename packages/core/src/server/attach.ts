@@ -14,6 +14,7 @@ import { isTerminal } from "../task.js";
 import { RELATED_TASK, TASKS_EXTENSION, toJsonRpcError } from "../wire/codec.js";
 import { statusNotification } from "../wire/v2025-11-25.js";
 import type { Workflow } from "../workflow.js";
+import { askOnSession } from "./ask.js";
 import { callWorkflow, noTaskSupport, type WorkflowCall } from "./call.js";
 import { COMPANIONS, callCompanion } from "./companions.js";
 import { Connection, type OwnerResolver } from "./connection.js";
@@ -316,25 +317,28 @@ class Binding {
     return callWorkflow(this.connection, request, ctx, call, {
       engine: this.engine,
       inlineWaitMs: this.inlineWaitMs,
-      onCreated: (owner, view) => this.pushStatus(owner, view, ctx),
+      onCreated: (owner, view) => this.attend(owner, view, ctx),
     });
   }
 
-  /** `notifications/tasks/status` on an open session, for the tasks that its 2025-11-25 client made. */
-  private pushStatus(owner: Owner, created: TaskView, ctx: ServerContext): void {
+  /** Tells an open session of the tasks that its 2025-11-25 client made, and asks it their questions. */
+  private attend(owner: Owner, created: TaskView, ctx: ServerContext): void {
     if (!this.connection.canAskLive(ctx) || isTerminal(created.task.status)) return;
     const { taskId } = created.task;
+    const asker = askOnSession(this.connection, this.engine, owner);
     let told = created.task.status;
-    const push = async () => {
+    const look = async () => {
       const view = await this.engine.peek(owner, taskId);
+      asker.look(view);
       if (view.task.status === told) return;
       told = view.task.status;
       if (isTerminal(told)) end();
       await this.server.notification(statusNotification(view));
     };
-    const unlisten = this.engine.listen(owner, taskId, () => void push().catch(() => {}));
+    const unlisten = this.engine.listen(owner, taskId, () => void look().catch(() => {}));
     const end = () => {
       unlisten();
+      asker.end();
       this.connection.closed.signal.removeEventListener("abort", end);
     };
     this.connection.closed.signal.addEventListener("abort", end);
