@@ -71,6 +71,8 @@ interface Machine {
   readonly status: "ACTIVE" | "DELETING";
   /** What an Express machine does. */
   readonly run: (input: unknown) => { output?: unknown; error?: string; cause?: string; status?: string };
+  /** What the executions of a Standard machine do by themselves; otherwise somebody moves them. */
+  readonly play: (execution: ProtocolExecution) => Promise<void>;
 }
 
 export const ACCOUNT = "arn:aws:states:us-east-1:123456789012";
@@ -122,6 +124,7 @@ export class ProtocolServer {
       tags: {},
       status: "ACTIVE",
       run: () => ({ output: {} }),
+      play: async () => {},
     } as const;
     this.machines.set(stateMachineArn, { ...defaults, ...options, name });
     return stateMachineArn;
@@ -253,10 +256,9 @@ export class ProtocolServer {
       throw new ProtocolError("ExecutionAlreadyExists");
     }
     const enqueue = (arn: string, task: QueuedTask) => void this.#queue(arn).push(task);
-    this.executions.set(
-      executionArn,
-      new ProtocolExecution(executionArn, stateMachineArn, name, input, enqueue),
-    );
+    const execution = new ProtocolExecution(executionArn, stateMachineArn, name, input, enqueue);
+    this.executions.set(executionArn, execution);
+    void machine.play(execution);
     return { executionArn, startDate };
   }
 
