@@ -45,9 +45,9 @@ try {
 
 /** The one install script that matters compiles SQLite for minutes where no prebuilt one can be had. This workspace has one. */
 function lendSqlite() {
-  const core = createRequire(join(root, "packages", "core", "package.json"));
-  const folder = dirname(core.resolve("better-sqlite3/package.json"));
-  const target = join(home, "node_modules", "better-sqlite3");
+  const sqliteOf = (core) => dirname(createRequire(core).resolve("better-sqlite3/package.json"));
+  const folder = sqliteOf(join(root, "packages", "core", "package.json"));
+  const target = sqliteOf(join(home, "node_modules", "@taskferry", "core", "package.json"));
   const versionIn = (place) => createRequire(import.meta.url)(join(place, "package.json")).version;
   const built = join("build", "Release", "better_sqlite3.node");
   if (versionIn(folder) === versionIn(target) && existsSync(join(folder, built))) {

@@ -86,9 +86,9 @@ describe("create-taskferry-adapter", () => {
 
 /** This workspace has the addon compiled, which would take a minute where no prebuilt one can be had. */
 async function lendSqlite(folder: string): Promise<void> {
-  const core = createRequire(join(packages, "core", "package.json"));
-  const source = dirname(core.resolve("better-sqlite3/package.json"));
-  const target = join(folder, "node_modules", "better-sqlite3");
+  const sqliteOf = (core: string) => dirname(createRequire(core).resolve("better-sqlite3/package.json"));
+  const source = sqliteOf(join(packages, "core", "package.json"));
+  const target = sqliteOf(join(folder, "node_modules", "@taskferry", "core", "package.json"));
   const version = async (place: string) =>
     JSON.parse(await readFile(join(place, "package.json"), "utf8")).version;
   if ((await version(source)) !== (await version(target))) {
