@@ -53,13 +53,15 @@ test("4.5 a result is there until keepAlive has passed since the end, and not lo
   expect((await client.list()).result.tasks).toEqual([]);
 });
 
-test("4.5 keepAlive counts from the end: a task that runs does not expire", async () => {
+test("4.5 keepAlive counts from the end: a task that runs does not expire, nor the result of a long run", async () => {
   const { client, scripted } = await draft();
   scripted.state = QUEUED;
-  const { taskId } = await client.created("scripted", {}, { keepAlive: 1_000 });
+  const { taskId, reply } = await client.created("scripted", {}, { keepAlive: 60_000 });
   travel(30 * 24 * 3_600_000);
-  expect(await client.get(taskId)).toMatchObject({ status: "submitted", keepAlive: 1_000 });
-  scripted.state = { native: "STOPPED", status: "cancelled" };
+  expect(await client.get(taskId)).toMatchObject({ status: "submitted", keepAlive: 60_000 });
+  scripted.state = { native: "DONE", status: "completed", output: { value: { n: 1 } } };
+  await reply;
+  expect((await client.result(taskId)).result.structuredContent).toEqual({ n: 1 });
 });
 
 test("4.5 with keepAlive 0 the open call still hears the result, and then it is gone", async () => {

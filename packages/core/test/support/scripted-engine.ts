@@ -27,6 +27,8 @@ export class ScriptedEngine {
   stopped: RunState | undefined = { native: "STOPPED", status: "cancelled" };
   /** Keeps `start` from answering. */
   startGate: Gate | undefined;
+  /** Keeps `answer` from being taken. */
+  answerGate: Gate | undefined;
 
   readonly adapter: WorkflowAdapter = {
     engine: "scripted",
@@ -51,6 +53,7 @@ export class ScriptedEngine {
       if (this.stopped !== undefined) this.state = this.stopped;
     },
     answer: async (_ref, key, answer) => {
+      await this.answerGate?.opened;
       this.answers.push({ key, answer });
       this.state = RUNNING;
     },

@@ -1,0 +1,85 @@
+/**
+ * Breaks the source in many small ways and demands that the test named for it notices each: a test that has never been
+ * seen to fail proves nothing. Exits with 1 if a mutation survives, or if its place in the source is no longer found.
+ */
+import { availableParallelism } from "node:os";
+import { BEHAVIOR_MUTATIONS } from "./behavior.js";
+import { CONTROL_MUTATIONS } from "./control.js";
+import { MESSAGE_MUTATIONS } from "./messages.js";
+import { clauseOf, type Mutation } from "./mutation.js";
+import { Sandbox } from "./sandbox.js";
+
+/** Every clause of the founding document that has rules for a server. */
+const CLAUSES = [
+  ...["3.1", "3.2", "3.3", "3.4", "3.5", "3.6"],
+  ...["4.1", "4.2", "4.3", "4.4", "4.5", "4.6", "4.7", "4.8", "4.9", "4.10"],
+  ...["6", "7.1", "7.2", "8.1", "8.2", "8.3"],
+];
+
+type Verdict = "caught" | "SURVIVED" | "SOURCE NOT FOUND" | "NO SUCH TEST" | "NO VERDICT";
+
+async function judge(sandbox: Sandbox, mutation: Mutation): Promise<Verdict> {
+  const undo = await sandbox.mutate(mutation.file, mutation.search, mutation.replace);
+  if (undo === undefined) return "SOURCE NOT FOUND";
+  try {
+    const ran = await sandbox.run([mutation.test], [mutation.caughtBy]);
+    if (ran === undefined) return "NO VERDICT";
+    if (ran.length === 0) return "NO SUCH TEST";
+    return ran.some(({ passed }) => !passed) ? "caught" : "SURVIVED";
+  } finally {
+    await undo();
+  }
+}
+
+/** What keeps the unbroken copy from being a fair start: tests that are not there, or that fail anyway. */
+async function unfair(sandbox: Sandbox, mutations: readonly Mutation[]): Promise<string[]> {
+  const files = [...new Set(mutations.map(({ test }) => test))];
+  const ran = await sandbox.run(files, [...new Set(mutations.map(({ caughtBy }) => caughtBy))]);
+  if (ran === undefined) return ["the unbroken copy could not be tested"];
+  const failing = ran.filter(({ passed }) => !passed).map(({ name }) => `fails without a mutation: ${name}`);
+  const missing = mutations
+    .filter(({ caughtBy }) => !ran.some(({ name }) => name.startsWith(caughtBy)))
+    .map(({ caughtBy }) => `there is no such test: ${caughtBy}`);
+  return [...failing, ...missing];
+}
+
+async function main(): Promise<number> {
+  const only = process.argv[2];
+  const all = [...MESSAGE_MUTATIONS, ...BEHAVIOR_MUTATIONS, ...CONTROL_MUTATIONS];
+  const mutations = all.filter((mutation) => only === undefined || clauseOf(mutation) === only);
+  const broken = new Set(all.map(clauseOf));
+  const unbroken = CLAUSES.filter((clause) => !broken.has(clause)).map(
+    (clause) => `no mutation breaks clause ${clause}`,
+  );
+  const workers = Math.min(2, availableParallelism());
+  const sandboxes = await Promise.all(Array.from({ length: workers }, () => Sandbox.create()));
+  try {
+    const problems = [...unbroken, ...(await unfair(sandboxes[0]!, mutations))];
+    for (const problem of problems) console.log(problem);
+    if (problems.length > 0) return 1;
+
+    const waiting = [...mutations];
+    const verdicts = new Map<Mutation, Verdict>();
+    const work = async (sandbox: Sandbox) => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        verdicts.set(next, await judge(sandbox, next));
+      }
+    };
+    await Promise.all(sandboxes.map(work));
+    return print(mutations, verdicts);
+  } finally {
+    await Promise.all(sandboxes.map((sandbox) => sandbox.remove()));
+  }
+}
+
+function print(mutations: readonly Mutation[], verdicts: ReadonlyMap<Mutation, Verdict>): number {
+  for (const mutation of mutations) {
+    const columns = [clauseOf(mutation).padEnd(5), (verdicts.get(mutation) ?? "").padEnd(16), mutation.name];
+    console.log(`${columns.join("  ")}  (${mutation.file})`);
+  }
+  const caught = mutations.filter((mutation) => verdicts.get(mutation) === "caught").length;
+  console.log(`\n${caught} of ${mutations.length} mutations caught`);
+  return caught === mutations.length ? 0 : 1;
+}
+
+process.exitCode = await main();
