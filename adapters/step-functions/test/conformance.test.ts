@@ -1,6 +1,13 @@
-/** The adapter contract, played by the kit against the protocol server. */
+/** The adapter contract, and a server around the adapter, played by the kit against the protocol server. */
 import { SFNClient } from "@aws-sdk/client-sfn";
-import { type Drive, type DrivenRun, type ReceivedAnswer, testAdapter } from "@taskferry/testkit";
+import {
+  type Drive,
+  type DrivenRun,
+  type ReceivedAnswer,
+  type Subject,
+  testAdapter,
+  testServer,
+} from "@taskferry/testkit";
 import type { Branch, ProtocolExecution } from "../emulator/src/protocol-execution.js";
 import {
   ACCOUNT,
@@ -100,37 +107,41 @@ const drive: Drive<ProtocolServer> = {
   foreignEvent: () => delivery(`${ACCOUNT}:execution:someone-elses:run`),
 };
 
+async function create(): Promise<Subject<ProtocolServer>> {
+  const server = await ProtocolServer.open();
+  const stateMachineArn = server.createMachine("kit");
+  const clients: SFNClient[] = [];
+  return {
+    engine: server,
+    connect: () => {
+      const { accessKeyId, secretAccessKey } = SECRETS;
+      const client = new SFNClient({
+        endpoint: server.endpoint,
+        region: "us-east-1",
+        credentials: { accessKeyId, secretAccessKey },
+        maxAttempts: ATTEMPTS,
+      });
+      clients.push(client);
+      return stepFunctions({
+        stateMachineArn,
+        client,
+        push: { secret: SECRETS.push },
+        // The server's reads never lag, and nothing has to be spared.
+        appearsWithinMs: 1,
+        readsPerSecond: 1000,
+      });
+    },
+    close: async () => {
+      for (const client of clients) client.destroy();
+      await server.close();
+    },
+  };
+}
+
+testServer({ create, drive });
+
 testAdapter({
-  create: async () => {
-    const server = await ProtocolServer.open();
-    const stateMachineArn = server.createMachine("kit");
-    const clients: SFNClient[] = [];
-    return {
-      engine: server,
-      connect: () => {
-        const { accessKeyId, secretAccessKey } = SECRETS;
-        const client = new SFNClient({
-          endpoint: server.endpoint,
-          region: "us-east-1",
-          credentials: { accessKeyId, secretAccessKey },
-          maxAttempts: ATTEMPTS,
-        });
-        clients.push(client);
-        return stepFunctions({
-          stateMachineArn,
-          client,
-          push: { secret: SECRETS.push },
-          // The server's reads never lag, and nothing has to be spared.
-          appearsWithinMs: 1,
-          readsPerSecond: 1000,
-        });
-      },
-      close: async () => {
-        for (const client of clients) client.destroy();
-        await server.close();
-      },
-    };
-  },
+  create,
   drive,
   skip: [
     { drive: "queue", reason: "Executions have no queue: they are RUNNING from their start" },
