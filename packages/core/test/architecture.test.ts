@@ -22,6 +22,7 @@ const NOT_OURS = new Set([
   "coverage",
   "results",
   "__pycache__",
+  ".tarballs",
 ]);
 
 function folders(below: string): string[] {
