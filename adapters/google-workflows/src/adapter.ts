@@ -117,7 +117,7 @@ export function googleWorkflows(options: GoogleWorkflowsOptions): GoogleWorkflow
 
     ...(options.push !== undefined && {
       async events(request) {
-        return executionsOf(request, workflow, options.push as PushOptions, await verifier());
+        return executionsOf(request, workflow.project, options.push as PushOptions, await verifier());
       },
     }),
 

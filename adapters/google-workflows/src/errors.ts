@@ -1,4 +1,4 @@
-import { EngineError, type ErrorVerdict, isJsonObject } from "@taskferry/core";
+import { EngineError, type ErrorVerdict, isEngineError, isJsonObject } from "@taskferry/core";
 
 /** The canonical error codes by number. @see https://grpc.io/docs/guides/status-codes/ */
 const GRPC_CODES = [
@@ -89,6 +89,7 @@ export function canonicalCode(error: unknown): string | undefined {
 
 /** What an error of the Workflows APIs means. The message is ours: theirs may quote the request. */
 export function explainError(error: unknown): ErrorVerdict | undefined {
+  if (isEngineError(error)) return error.verdict;
   if (isMissingCredentials(error)) {
     return {
       kind: "rejected",
@@ -107,9 +108,16 @@ export function explainError(error: unknown): ErrorVerdict | undefined {
 
 /** A start that names a workflow which is not there: for a start, "not found" is a refusal and not a lost run. */
 export function explainStart(error: unknown, workflow: string): unknown {
-  if (canonicalCode(error) !== "NOT_FOUND") return error;
+  if (canonicalCode(error) !== "NOT_FOUND") return discreet(error);
   const message = `There is no workflow ${workflow}`;
   return new EngineError({ kind: "rejected", code: "NOT_FOUND", message }, error);
+}
+
+/** A refusal without Google's own words: they may quote the argument or the answer that was refused. */
+export function discreet(error: unknown): unknown {
+  const verdict = explainError(error);
+  if (verdict?.kind !== "rejected" || isEngineError(error)) return error;
+  return new EngineError({ message: "Google Cloud Workflows refused", ...verdict }, error);
 }
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 import { EngineError, type EventRequest, isJsonObject, type JsonObject } from "@taskferry/core";
 import type { LoginTicket } from "google-auth-library";
 import { parseJson } from "./execution.js";
-import { decodePart, executionId, executionResource, type WorkflowName } from "./names.js";
+import { decodePart, executionId, executionResource } from "./names.js";
 
 /** What a push subscription must prove. */
 export interface PushOptions {
@@ -26,7 +26,7 @@ export const EXECUTIONS_LOG = "workflows.googleapis.com/executions_system";
 /** Verifies a Pub/Sub push delivery of a log sink and names the executions that it is about. */
 export async function executionsOf(
   { headers, body }: Pick<EventRequest, "headers" | "body">,
-  workflow: WorkflowName,
+  project: string,
   options: PushOptions,
   verifier: IdTokenVerifier,
 ): Promise<readonly string[]> {
@@ -36,8 +36,8 @@ export async function executionsOf(
   const { message, subscription } = delivery;
   if (options.subscription !== undefined && subscription !== options.subscription) return [];
   const entry = isJsonObject(message) ? logEntry(message) : delivery;
-  const execution = entry === undefined ? undefined : executionOf(entry, workflow);
-  return execution === undefined ? [] : [executionResource(workflow, execution)];
+  const execution = entry === undefined ? undefined : executionOf(entry, project);
+  return execution === undefined ? [] : [execution];
 }
 
 async function verify(
@@ -75,16 +75,19 @@ function logEntry({ data }: JsonObject): JsonObject | undefined {
   return isJsonObject(entry) ? entry : undefined;
 }
 
-/** The id of the execution that an entry is about, when it is one of this workflow's. */
-function executionOf({ logName, resource, labels }: JsonObject, workflow: WorkflowName): string | undefined {
+/**
+ * The execution that an entry is about, when it is one of this project's. It may be another workflow's: one subscription
+ * then serves all workflows of a server, and what is nobody's run concerns nobody.
+ */
+function executionOf({ logName, resource, labels }: JsonObject, project: string): string | undefined {
   if (typeof logName !== "string" || !isJsonObject(resource) || !isJsonObject(labels)) return undefined;
   // The log's id is URL-encoded in its name.
   if (!decodePart(logName).endsWith(`/logs/${EXECUTIONS_LOG}`)) return undefined;
   const of = isJsonObject(resource["labels"]) ? resource["labels"] : {};
-  const isOurs =
-    of["workflow_id"] === workflow.workflow &&
-    of["location"] === workflow.location &&
-    of["project_id"] === workflow.project;
+  const { project_id, location, workflow_id } = of;
   const id = labels["workflows.googleapis.com/execution_id"];
-  return isOurs && typeof id === "string" ? executionId(id) : undefined;
+  if (project_id !== project || typeof location !== "string") return undefined;
+  if (typeof workflow_id !== "string" || typeof id !== "string") return undefined;
+  const name = executionResource({ project, location, workflow: workflow_id }, id);
+  return executionId(name) === undefined ? undefined : name;
 }

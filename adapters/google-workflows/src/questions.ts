@@ -2,6 +2,7 @@ import type { Answer, JsonObject, Question } from "@taskferry/core";
 import { EngineError, isJsonObject } from "@taskferry/core";
 import { type Callback, callbackUrl, listCallbacks, payloadBody, sendCallback } from "./callbacks.js";
 import type { Connection } from "./connection.js";
+import { discreet } from "./errors.js";
 import { currentSteps, type Execution } from "./execution.js";
 import { decodePart } from "./names.js";
 
@@ -69,12 +70,12 @@ export async function deliverAnswer(
     });
   }
   const url = options.callbackUrl?.(callback) ?? callback.url ?? callbackUrl(connection, name, callback);
-  await sendCallback(connection, {
-    url,
-    method: callback.method,
-    payload: answerPayload(answer, options),
-    signal,
-  });
+  const payload = answerPayload(answer, options);
+  try {
+    await sendCallback(connection, { url, method: callback.method, payload, signal });
+  } catch (error) {
+    throw discreet(error);
+  }
 }
 
 /** A callback that a step waits for, and what the workflow says about it. */

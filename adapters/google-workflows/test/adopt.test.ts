@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { PROJECT_NUMBER } from "../emulator/src/protocol-server.js";
 import { type Harness, harness, LOCATION, PROJECT, readRequest, signal, TRANSPORTS } from "./harness.js";
-import { PROJECT_NUMBER } from "./protocol-server.js";
 
 describe.each(TRANSPORTS)("adopting over %s", (transport) => {
   let h: Harness;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CloudFault } from "../emulator/src/cloud.js";
 import { discoverWorkflows, parseDescription } from "../src/index.js";
-import { CloudFault } from "./cloud.js";
 import { bearer, type Harness, harness, PROJECT } from "./harness.js";
 
 const SCHEMA = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CloudFault } from "../emulator/src/cloud.js";
 import { explainError } from "../src/errors.js";
 import { googleWorkflows } from "../src/index.js";
-import { CloudFault } from "./cloud.js";
 import { type Harness, harness, newKey, readRequest, signal, TRANSPORTS } from "./harness.js";
 
 const caught = (call: Promise<unknown> | undefined) =>
@@ -92,8 +92,10 @@ describe.each(TRANSPORTS)("errors over %s", (transport) => {
       fault: new CloudFault("RESOURCE_EXHAUSTED", "quota", 33),
     });
     const verdict = adapter.explain?.(await caught(start(adapter)));
-    // RetryInfo travels in the REST body only: the gRPC server of these tests sends no status details.
-    expect(verdict?.retryAfterMs).toBe(transport === "REST" ? 33_000 : 15_000);
+    expect(verdict?.retryAfterMs).toBe(33_000);
+    const fault = new CloudFault("RESOURCE_EXHAUSTED", "quota");
+    h.cloud.inject("createExecution", { kind: "refuse", fault });
+    expect(adapter.explain?.(await caught(start(adapter)))?.retryAfterMs).toBe(15_000);
   });
 
   test("gives up at once when core does", async () => {

@@ -1,70 +1,38 @@
-import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { OAuth2Client } from "google-auth-library";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { EXECUTIONS_LOG, type PushOptions } from "../src/index.js";
+import { newSigningKey, pushBody as push, pushToken, stateEntry } from "../emulator/src/push.js";
+import type { PushOptions } from "../src/index.js";
 import { type Harness, harness, LOCATION, newKey, PROJECT, signal } from "./harness.js";
 
-const AUDIENCE = "https://mcp.example/events";
-const ACCOUNT = "pusher@demo-project.iam.gserviceaccount.com";
+const SUBSCRIPTION = {
+  audience: "https://mcp.example/events",
+  serviceAccountEmail: "pusher@demo-project.iam.gserviceaccount.com",
+};
 
 /** One key pair for all tests: making it is the slow part. */
-const google = generateKeyPairSync("rsa", { modulusLength: 2048 });
-
-interface Claims {
-  [claim: string]: unknown;
-}
+const google = newSigningKey();
 
 function token(
-  claims: Claims = {},
-  { key = google.privateKey, kid = "k1" }: { key?: KeyObject; kid?: string } = {},
+  claims: Readonly<Record<string, unknown>> = {},
+  { key = google.privateKey, kid = google.kid }: { key?: KeyObject; kid?: string } = {},
 ): string {
-  const now = Math.floor(Date.now() / 1000);
-  const payload = {
-    iss: "https://accounts.google.com",
-    aud: AUDIENCE,
-    email: ACCOUNT,
-    email_verified: true,
-    sub: "1",
-    iat: now,
-    exp: now + 3600,
-    ...claims,
-  };
-  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
-  const signed = `${part({ alg: "RS256", typ: "JWT", kid })}.${part(payload)}`;
-  return `${signed}.${createSign("RSA-SHA256").update(signed).sign(key, "base64url")}`;
+  return pushToken({ kid, privateKey: key }, SUBSCRIPTION, claims);
 }
 
 function entry(fields: Record<string, unknown> = {}, labels: Record<string, string> = {}) {
-  return {
-    insertId: "1",
-    logName: `projects/${PROJECT}/logs/${encodeURIComponent(EXECUTIONS_LOG)}`,
-    resource: {
-      type: "workflows.googleapis.com/Workflow",
-      labels: { project_id: PROJECT, location: LOCATION, workflow_id: "orders", ...labels },
-    },
-    labels: {
-      "workflows.googleapis.com/execution_id": "e-1",
-      "workflows.googleapis.com/revision_id": "000001-27f",
-    },
-    jsonPayload: {
-      "@type": "type.googleapis.com/google.cloud.workflows.type.ExecutionsSystemLog",
-      state: "SUCCEEDED",
-    },
-    severity: "INFO",
-    ...fields,
+  const execution = { id: "e-1", workflow: "orders", state: "SUCCEEDED", revision: "000001-27f" };
+  const { resource, ...written } = stateEntry(PROJECT, LOCATION, execution) as {
+    resource: { labels: Record<string, string> };
   };
+  return { ...written, resource: { ...resource, labels: { ...resource.labels, ...labels } }, ...fields };
 }
-
-const push = (of: unknown) => ({
-  message: { data: Buffer.from(JSON.stringify(of)).toString("base64"), messageId: "1" },
-  subscription: "projects/demo-project/subscriptions/taskferry",
-});
 
 describe("push deliveries", () => {
   let h: Harness;
   beforeEach(async () => {
     h = await harness("gRPC");
-    h.server.certificates["k1"] = google.publicKey.export({ type: "spki", format: "pem" }).toString();
+    h.server.certificates[google.kid] = google.certificate;
   });
   afterEach(() => h.close());
 
@@ -77,7 +45,7 @@ describe("push deliveries", () => {
     const endpoints = { oauth2FederatedSignonPemCertsUrl: `${h.server.restEndpoint}/oauth2/v1/certs` };
     const verifier = new OAuth2Client({ endpoints });
     const adapter = h.adapter({
-      push: { audience: AUDIENCE, serviceAccountEmail: ACCOUNT, verifier, ...options },
+      push: { ...SUBSCRIPTION, verifier, ...options },
     });
     return adapter.events?.({
       headers: bearer === "" ? {} : { authorization: `Bearer ${bearer}` },
@@ -99,11 +67,17 @@ describe("push deliveries", () => {
     expect(await deliver(push(entry({ labels })))).toEqual([ref]);
   });
 
+  test("an entry about another workflow of the project names that one: a subscription serves all of them", async () => {
+    expect(await deliver(push(entry({}, { workflow_id: "others", location: "europe-west1" })))).toEqual([
+      `projects/${PROJECT}/locations/europe-west1/workflows/others/executions/e-1`,
+    ]);
+  });
+
   test.each([
-    ["another workflow", entry({}, { workflow_id: "others" })],
-    ["another location", entry({}, { location: "europe-west1" })],
     ["another project", entry({}, { project_id: "other-project" })],
     ["another log", entry({ logName: `projects/${PROJECT}/logs/workflows.googleapis.com%2Fengine_call` })],
+    ["a location that is none", entry({}, { location: "../x" })],
+    ["a workflow without a name", entry({}, { workflow_id: "" })],
     ["no execution", entry({ labels: {} })],
     ["an id that is none", entry({ labels: { "workflows.googleapis.com/execution_id": "../../x" } })],
     ["nothing known", {}],

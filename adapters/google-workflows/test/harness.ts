@@ -1,8 +1,8 @@
 import type { ReadRequest, RunRef, RunState } from "@taskferry/core";
 import { OAuth2Client } from "google-auth-library";
+import type { Cloud } from "../emulator/src/cloud.js";
+import { type ProtocolServer, startProtocolServer } from "../emulator/src/protocol-server.js";
 import { type GoogleWorkflowsAdapter, type GoogleWorkflowsOptions, googleWorkflows } from "../src/index.js";
-import type { Cloud } from "./cloud.js";
-import { type ProtocolServer, startProtocolServer } from "./protocol-server.js";
 
 export const PROJECT = "demo-project";
 export const LOCATION = "us-central1";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { WorkflowFailure } from "./cloud.js";
+import { WorkflowFailure } from "../emulator/src/cloud.js";
 import { type Harness, harness, newKey, readRequest, readUntil, signal, TRANSPORTS } from "./harness.js";
 
 const ended = (status: string) => (state: { status: string }) => state.status === status;

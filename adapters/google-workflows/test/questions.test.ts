@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type CloudCallback, CloudFault, type Script, WorkflowFailure } from "../emulator/src/cloud.js";
 import type { GoogleWorkflowsOptions } from "../src/index.js";
-import { type CloudCallback, CloudFault, type Script, WorkflowFailure } from "./cloud.js";
 import {
   type Harness,
   harness,

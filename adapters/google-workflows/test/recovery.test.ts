@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CloudFault } from "./cloud.js";
+import { CloudFault } from "../emulator/src/cloud.js";
 import {
   type Harness,
   harness,

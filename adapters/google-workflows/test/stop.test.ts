@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { CloudFault } from "./cloud.js";
+import { CloudFault } from "../emulator/src/cloud.js";
 import { type Harness, harness, LOCATION, newKey, readRequest, signal, TRANSPORTS } from "./harness.js";
 
 describe.each(TRANSPORTS)("stopping over %s", (transport) => {

@@ -41,6 +41,8 @@ export interface CloudError {
   readonly stackTrace?: { elements: { step: string; routine: string; position?: { line: string } }[] };
 }
 
+const ENDS: readonly State[] = ["SUCCEEDED", "FAILED", "CANCELLED"];
+
 /** An error with the canonical code that both protocols know. */
 export class CloudFault extends Error {
   constructor(
@@ -89,13 +91,23 @@ export type Operation =
   | "sendCallback"
   | "listWorkflows";
 
+/** A refusal, or one that quotes what was asked. */
+export type Refusal = CloudFault | ((request: unknown) => CloudFault);
+
 /** What happens to the next call of an operation instead of, or after, its effect. */
 export type Fault =
-  | { readonly kind: "refuse"; readonly fault: CloudFault; readonly times?: number }
+  | { readonly kind: "refuse"; readonly fault: Refusal; readonly times?: number }
+  /** The connection breaks before anything happens. */
+  | { readonly kind: "cut"; readonly times?: number }
   /** It happens, but the caller's connection breaks before the answer. */
   | { readonly kind: "loseAnswer"; readonly times?: number }
   /** It happens, and the caller waits for ever. */
   | { readonly kind: "holdAnswer"; readonly times?: number };
+
+/** A fault as a protocol front has to play it. */
+export type DueFault =
+  | Exclude<Fault, { kind: "refuse" }>
+  | { readonly kind: "refuse"; readonly fault: CloudFault };
 
 export class Cloud {
   readonly executions = new Map<string, CloudExecution>();
@@ -103,11 +115,26 @@ export class Cloud {
   readonly unreachable: string[] = [];
   /** Lists show what is created from now on only when this is set. */
   listsNewExecutions = true;
-  /** Executions that start at once; further ones are QUEUED. */
-  slots = Number.POSITIVE_INFINITY;
+  /** Happens to every call that no other fault is injected for. */
+  always: Fault | undefined;
+  /** Called after every change of an execution's state: what Google writes a log entry about. */
+  onState: ((execution: CloudExecution) => void) | undefined;
+  /** Executions whose cancel is taken and has no effect yet. */
+  readonly goesOnAfterCancel = new Set<string>();
+  private slotCount = Number.POSITIVE_INFINITY;
   private readonly workflows: DeployedWorkflow[] = [];
   private readonly faults = new Map<Operation, Fault[]>();
   private readonly watchers = new Set<() => void>();
+
+  /** Executions that run at once; further ones are QUEUED until one of these ends or there are more slots. */
+  get slots(): number {
+    return this.slotCount;
+  }
+
+  set slots(count: number) {
+    this.slotCount = count;
+    this.startQueued();
+  }
 
   deploy(workflow: DeployedWorkflow): void {
     this.workflows.push(workflow);
@@ -120,10 +147,12 @@ export class Cloud {
   }
 
   /** For protocol fronts: records a call and takes the fault that is due, if any. */
-  arrive(operation: Operation, request: unknown, authorization?: string): Fault | undefined {
+  arrive(operation: Operation, request: unknown, authorization?: string): DueFault | undefined {
     this.calls.push({ operation, request, authorization });
     this.changed();
-    return this.faults.get(operation)?.shift();
+    const fault = this.faults.get(operation)?.shift() ?? this.always;
+    if (fault?.kind !== "refuse") return fault;
+    return { kind: "refuse", fault: fault.fault instanceof CloudFault ? fault.fault : fault.fault(request) };
   }
 
   count(operation: Operation): number {
@@ -153,8 +182,7 @@ export class Cloud {
     const argument = fields.argument ?? "null";
     if (Buffer.byteLength(argument) > 32_768)
       throw new CloudFault("INVALID_ARGUMENT", "argument is too large");
-    const running = [...this.executions.values()].filter(({ state }) => state === "ACTIVE").length;
-    const queued = running >= this.slots;
+    const queued = this.running >= this.slots;
     if (queued && fields.disableOverflow) throw new CloudFault("RESOURCE_EXHAUSTED", "concurrent executions");
     const now = Date.now();
     const execution: CloudExecution = {
@@ -175,7 +203,7 @@ export class Cloud {
     };
     this.executions.set(execution.id, execution);
     if (deployed.script !== undefined && !queued) void this.run(execution, deployed.script);
-    this.changed();
+    this.stateChanged(execution);
     return execution;
   }
 
@@ -198,8 +226,15 @@ export class Cloud {
   }
 
   update(id: string, fields: Partial<CloudExecution>): void {
-    Object.assign(this.get(id), fields);
-    this.changed();
+    const execution = this.get(id);
+    const before = execution.state;
+    Object.assign(execution, fields);
+    if (execution.state === before) this.changed();
+    else this.stateChanged(execution);
+  }
+
+  fail(id: string, error: CloudError): void {
+    this.end(id, { state: "FAILED", error });
   }
 
   succeed(id: string, result: string): void {
@@ -208,9 +243,10 @@ export class Cloud {
 
   cancel(id: string): CloudExecution {
     const execution = this.get(id);
-    if (execution.state !== "ACTIVE" && execution.state !== "QUEUED") {
+    if (ENDS.includes(execution.state)) {
       throw new CloudFault("FAILED_PRECONDITION", `Execution ${id} has ended`);
     }
+    if (this.goesOnAfterCancel.has(id)) return execution;
     this.end(id, { state: "CANCELLED", error: { payload: '"Execution cancelled"' } });
     return execution;
   }
@@ -227,9 +263,30 @@ export class Cloud {
 
   private end(id: string, fields: Partial<CloudExecution>): void {
     const execution = this.get(id);
-    if (execution.state !== "ACTIVE" && execution.state !== "QUEUED") return;
+    if (ENDS.includes(execution.state)) return;
     execution.callbacks.clear();
     this.update(id, { ...fields, endedMs: Date.now() });
+    this.startQueued();
+  }
+
+  private get running(): number {
+    return [...this.executions.values()].filter(({ state }) => state === "ACTIVE").length;
+  }
+
+  /** Oldest first. */
+  private startQueued(): void {
+    for (const execution of this.executions.values()) {
+      if (execution.state !== "QUEUED") continue;
+      if (this.running >= this.slots) return;
+      this.update(execution.id, { state: "ACTIVE", startedMs: Date.now() });
+      const script = this.workflows.find(({ id }) => id === execution.workflow)?.script;
+      if (script !== undefined) void this.run(execution, script);
+    }
+  }
+
+  private stateChanged(execution: CloudExecution): void {
+    this.onState?.(execution);
+    this.changed();
   }
 
   private async run(execution: CloudExecution, script: Script): Promise<void> {
@@ -251,7 +308,7 @@ export class Cloud {
       this.succeed(execution.id, JSON.stringify(result ?? null));
     } catch (error) {
       if (!(error instanceof WorkflowFailure)) throw error;
-      this.end(execution.id, { state: "FAILED", error: error.error });
+      this.fail(execution.id, error.error);
     }
   }
 

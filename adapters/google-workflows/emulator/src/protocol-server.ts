@@ -13,7 +13,9 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import * as grpc from "@grpc/grpc-js";
 import { fromJSON } from "@grpc/proto-loader";
-import { Cloud, type CloudExecution, CloudFault, type Fault, type Operation } from "./cloud.js";
+import { Cloud, type CloudExecution, CloudFault, type DueFault, type Operation } from "./cloud.js";
+import { type Relay, startRelay } from "./relay.js";
+import { retryDetails } from "./retry-details.js";
 
 /** Google answers with the project's number, whatever the caller wrote. */
 export const PROJECT_NUMBER = "415104041262";
@@ -46,13 +48,17 @@ export async function startProtocolServer(cloud = new Cloud()): Promise<Protocol
   const certificates: Record<string, string> = {};
   const http = createServer((request, response) => void serveRest(cloud, certificates, request, response));
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
-  const { server, port } = await startGrpc(cloud);
+  // gRPC goes through a relay, because only a socket can be cut the way that networks cut it.
+  const relay = await startRelay();
+  const { server, port } = await startGrpc(cloud, relay);
+  relay.lead(port);
   return {
     cloud,
     certificates,
-    grpcEndpoint: `127.0.0.1:${port}`,
+    grpcEndpoint: `127.0.0.1:${relay.port}`,
     restEndpoint: `http://127.0.0.1:${(http.address() as AddressInfo).port}`,
     async close() {
+      await relay.close();
       server.forceShutdown();
       await stopHttp(http);
     },
@@ -151,7 +157,7 @@ function resource(name: string): { location: string; workflow: string; execution
   return { location, workflow, execution };
 }
 
-async function startGrpc(cloud: Cloud): Promise<{ server: grpc.Server; port: number }> {
+async function startGrpc(cloud: Cloud, relay: Relay): Promise<{ server: grpc.Server; port: number }> {
   const descriptors = createRequire(import.meta.url)("@google-cloud/workflows/build/protos/protos.json");
   const definition = fromJSON(descriptors, { longs: String, enums: String, defaults: false });
   const service = definition["google.cloud.workflows.executions.v1.Executions"] as grpc.ServiceDefinition;
@@ -162,7 +168,7 @@ async function startGrpc(cloud: Cloud): Promise<{ server: grpc.Server; port: num
       try {
         const answer = withFault(cloud.arrive(operation, call.request), () => handle(cloud, call.request));
         if (answer === HELD) return;
-        if (answer === undefined) callback({ code: grpc.status.UNAVAILABLE, details: "Socket closed" });
+        if (answer === CUT) relay.cut();
         else callback(null, withTimestamps(answer as Wire));
       } catch (error) {
         callback(error instanceof CloudFault ? grpcError(error) : (error as Error));
@@ -179,17 +185,24 @@ async function startGrpc(cloud: Cloud): Promise<{ server: grpc.Server; port: num
 }
 
 const HELD = Symbol("held");
+const CUT = Symbol("cut");
 
-/** `undefined`: the effect has happened and the answer is lost. */
-function withFault(fault: Fault | undefined, effect: () => unknown): unknown {
+/** What the caller gets: an answer, nothing for ever, or a broken connection. */
+function withFault(fault: DueFault | undefined, effect: () => unknown): unknown {
   if (fault?.kind === "refuse") throw fault.fault;
+  if (fault?.kind === "cut") return CUT;
   const answer = effect();
   if (fault?.kind === "holdAnswer") return HELD;
-  return fault?.kind === "loseAnswer" ? undefined : answer;
+  return fault?.kind === "loseAnswer" ? CUT : answer;
 }
 
-function grpcError({ code, message }: CloudFault): Partial<grpc.StatusObject> {
-  return { code: CODES[code] ?? grpc.status.UNKNOWN, details: message };
+function grpcError(fault: CloudFault): Partial<grpc.StatusObject> {
+  const code = CODES[fault.code] ?? grpc.status.UNKNOWN;
+  const status = { code, details: fault.message };
+  if (fault.retryDelaySeconds === undefined) return status;
+  const metadata = new grpc.Metadata();
+  metadata.set("grpc-status-details-bin", retryDetails(code, fault.message, fault.retryDelaySeconds));
+  return { ...status, metadata };
 }
 
 /** proto-loader takes timestamps as messages, REST has them as text. */
@@ -314,7 +327,7 @@ async function serveRest(
       );
       const answer = withFault(fault, () => route.handle(cloud, match.slice(1), searchParams, body, method));
       if (answer === HELD) return;
-      if (answer === undefined) response.destroy();
+      if (answer === CUT) response.destroy();
       else answerJson(response, 200, answer);
     } catch (error) {
       answerFault(response, error);
