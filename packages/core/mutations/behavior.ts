@@ -180,7 +180,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "tasks/result does not say which status",
     file: "wire/draft.ts",
-    search: "Task status is '${task.status}'",
+    search: `Task status is '\${task.status}'`,
     replace: "Task status is 'working'",
     test: RESULTS,
     caughtBy: "4.6 tasks/result of a task that is failed",

@@ -146,8 +146,8 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   {
     name: "all sessions of strangers are one",
     file: "owner.ts",
-    search: "short(`session:${sessionId}`)",
-    replace: `short("session")`,
+    search: `session:\${sessionId}`,
+    replace: "session",
     test: SECURITY,
     caughtBy: "8.1 anonymous sessions do not see",
   },

@@ -22,7 +22,7 @@ async function judge(sandbox: Sandbox, mutation: Mutation): Promise<Verdict> {
   const undo = await sandbox.mutate(mutation.file, mutation.search, mutation.replace);
   if (undo === undefined) return "SOURCE NOT FOUND";
   try {
-    const ran = await sandbox.run([mutation.test], [mutation.caughtBy]);
+    const ran = await sandbox.run(mutation.test, [mutation.caughtBy]);
     if (ran === undefined) return "NO VERDICT";
     if (ran.length === 0) return "NO SUCH TEST";
     return ran.some(({ passed }) => !passed) ? "caught" : "SURVIVED";
@@ -31,16 +31,32 @@ async function judge(sandbox: Sandbox, mutation: Mutation): Promise<Verdict> {
   }
 }
 
-/** What keeps the unbroken copy from being a fair start: tests that are not there, or that fail anyway. */
-async function unfair(sandbox: Sandbox, mutations: readonly Mutation[]): Promise<string[]> {
-  const files = [...new Set(mutations.map(({ test }) => test))];
-  const ran = await sandbox.run(files, [...new Set(mutations.map(({ caughtBy }) => caughtBy))]);
-  if (ran === undefined) return ["the unbroken copy could not be tested"];
+/** What keeps the unbroken copy from being a fair start for a file's mutations: tests that are missing, or fail anyway. */
+async function unfair(sandbox: Sandbox, file: string, names: readonly string[]): Promise<string[]> {
+  const ran = await sandbox.run(file, names);
+  if (ran === undefined) return [`test/${file} could not be run without a mutation`];
   const failing = ran.filter(({ passed }) => !passed).map(({ name }) => `fails without a mutation: ${name}`);
-  const missing = mutations
-    .filter(({ caughtBy }) => !ran.some(({ name }) => name.startsWith(caughtBy)))
-    .map(({ caughtBy }) => `there is no such test: ${caughtBy}`);
+  const missing = names
+    .filter((start) => !ran.some(({ name }) => name.startsWith(start)))
+    .map((start) => `there is no such test in ${file}: ${start}`);
   return [...failing, ...missing];
+}
+
+/** Gives every item to the next sandbox that is free. */
+async function spread<Item, Result>(
+  sandboxes: readonly Sandbox[],
+  items: readonly Item[],
+  work: (sandbox: Sandbox, item: Item) => Promise<Result>,
+): Promise<Map<Item, Result>> {
+  const waiting = [...items];
+  const results = new Map<Item, Result>();
+  const take = async (sandbox: Sandbox) => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      results.set(next, await work(sandbox, next));
+    }
+  };
+  await Promise.all(sandboxes.map(take));
+  return results;
 }
 
 async function main(): Promise<number> {
@@ -54,18 +70,16 @@ async function main(): Promise<number> {
   const workers = Math.min(2, availableParallelism());
   const sandboxes = await Promise.all(Array.from({ length: workers }, () => Sandbox.create()));
   try {
-    const problems = [...unbroken, ...(await unfair(sandboxes[0]!, mutations))];
+    const files = [...new Set(mutations.map(({ test }) => test))];
+    const fair = await spread(sandboxes, files, (sandbox, file) => {
+      const names = mutations.filter(({ test }) => test === file).map(({ caughtBy }) => caughtBy);
+      return unfair(sandbox, file, [...new Set(names)]);
+    });
+    const problems = [...unbroken, ...[...fair.values()].flat()];
     for (const problem of problems) console.log(problem);
     if (problems.length > 0) return 1;
 
-    const waiting = [...mutations];
-    const verdicts = new Map<Mutation, Verdict>();
-    const work = async (sandbox: Sandbox) => {
-      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        verdicts.set(next, await judge(sandbox, next));
-      }
-    };
-    await Promise.all(sandboxes.map(work));
+    const verdicts = await spread(sandboxes, mutations, judge);
     return print(mutations, verdicts);
   } finally {
     await Promise.all(sandboxes.map((sandbox) => sandbox.remove()));

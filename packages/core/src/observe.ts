@@ -1,6 +1,15 @@
 /** What operators see: log lines, metrics, traces. Never arguments, results or secrets. */
 import { createHash } from "node:crypto";
-import { metrics, type Span, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  type Counter,
+  type Histogram,
+  type Meter,
+  type MeterProvider,
+  metrics,
+  type Span,
+  SpanStatusCode,
+  trace,
+} from "@opentelemetry/api";
 import type { Task } from "./task.js";
 
 /** A pino-shaped logger. Taskferry's own default writes to stderr: stdout belongs to the protocol on stdio. */
@@ -19,28 +28,42 @@ export function idForLog(id: string): string {
   return createHash("sha256").update(id).digest("hex").slice(0, 12);
 }
 
-const meter = metrics.getMeter("taskferry");
+/**
+ * An instrument of whichever meter provider is there when it is used: unlike traces, the metrics of the OpenTelemetry
+ * API do not pass on to an SDK that is installed later.
+ */
+function late<Instrument>(make: (meter: Meter) => Instrument): () => Instrument {
+  let provider: MeterProvider | undefined;
+  let made: Instrument;
+  return () => {
+    const current = metrics.getMeterProvider();
+    if (current !== provider) {
+      provider = current;
+      made = make(current.getMeter("taskferry"));
+    }
+    return made;
+  };
+}
 
-/** Counters and histograms, through the OpenTelemetry API: free of cost until the host installs an SDK. */
+function counter(name: string, description: string): Pick<Counter, "add"> {
+  const instrument = late((meter) => meter.createCounter(name, { description }));
+  return { add: (value, attributes) => instrument().add(value, attributes) };
+}
+
+function histogram(name: string, unit: string, description: string): Pick<Histogram, "record"> {
+  const instrument = late((meter) => meter.createHistogram(name, { unit, description }));
+  return { record: (value, attributes) => instrument().record(value, attributes) };
+}
+
+/** Counters and histograms, through the OpenTelemetry API: next to free of cost until the host installs an SDK. */
 export const counters = {
-  created: meter.createCounter("taskferry.tasks.created", { description: "Tasks created" }),
-  ended: meter.createCounter("taskferry.tasks.ended", {
-    description: "Tasks that reached a terminal status",
-  }),
-  nativeCalls: meter.createCounter("taskferry.native.calls", {
-    description: "Calls to engines, by operation and verdict",
-  }),
-  coalescedPolls: meter.createCounter("taskferry.polls.coalesced", {
-    description: "Polls answered from the row",
-  }),
-  limitHits: meter.createCounter("taskferry.limits.hits", { description: "Requests refused by a limit" }),
-  failedLookups: meter.createCounter("taskferry.lookups.failed", {
-    description: "Look-ups of tasks that are not there",
-  }),
-  startLatency: meter.createHistogram("taskferry.start.latency", {
-    unit: "ms",
-    description: "Row written to run bound",
-  }),
+  created: counter("taskferry.tasks.created", "Tasks created"),
+  ended: counter("taskferry.tasks.ended", "Tasks that reached a terminal status"),
+  nativeCalls: counter("taskferry.native.calls", "Calls to engines, by operation and verdict"),
+  coalescedPolls: counter("taskferry.polls.coalesced", "Polls answered from the row"),
+  limitHits: counter("taskferry.limits.hits", "Requests refused by a limit"),
+  failedLookups: counter("taskferry.lookups.failed", "Look-ups of tasks that are not there"),
+  startLatency: histogram("taskferry.start.latency", "ms", "Row written to run bound"),
 } as const;
 
 /** An audit line (SEP-1686, 8.3): who, what, which task; never what was said. */

@@ -1,5 +1,12 @@
 /** SEP-1686, 8.1 and 8.3: whose tasks are whose, rates, and the audit. */
-import { expect, test } from "vitest";
+import { metrics } from "@opentelemetry/api";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import { expect, onTestFinished, test } from "vitest";
 import type { Logger } from "../../src/index.js";
 import { type DraftOptions, draft } from "../support/draft-fixtures.js";
 import { type Json, modernRequest } from "../support/raw-client.js";
@@ -171,3 +178,38 @@ test("8.3 many look-ups that fail are told once, with who it was and no id", asy
   expect(warned).toMatchObject([{ level: "warn", fields: { failedLookups: 60 } }]);
   expect(JSON.stringify(lines)).not.toContain("guess-");
 });
+
+test("8.2 8.3 tasks, limits and failed look-ups are counted, also for an SDK that is installed late", async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter });
+  const provider = new MeterProvider({ readers: [reader] });
+  metrics.setGlobalMeterProvider(provider);
+  onTestFinished(async () => {
+    metrics.disable();
+    await provider.shutdown();
+  });
+  const { client } = await draft({ engine: { limits: { createPerMinute: 2 } } });
+  await client.tool("echo", { text: "hi" }).reply;
+  await client.tool("refuses").reply;
+  await client.tool("echo", { text: "one too many" }).reply;
+  for (const guess of ["a", "b", "c"]) await client.about("tasks/get", guess);
+  await provider.forceFlush();
+  const points = exporter
+    .getMetrics()
+    .flatMap(({ scopeMetrics }) => scopeMetrics)
+    .flatMap((scope) => scope.metrics)
+    .flatMap(({ descriptor, dataPoints }) =>
+      dataPoints.map((point) => ({ name: descriptor.name, ...point })),
+    );
+  const count = (name: string, attributes: object) =>
+    points.find((point) => point.name === name && isSubset(attributes, point.attributes))?.value;
+  expect(count("taskferry.tasks.created", { engine: "function", generation: "draft" })).toBe(2);
+  expect(count("taskferry.tasks.ended", { status: "completed" })).toBe(1);
+  expect(count("taskferry.tasks.ended", { status: "failed" })).toBe(1);
+  expect(count("taskferry.limits.hits", { limit: "create" })).toBe(1);
+  expect(count("taskferry.lookups.failed", {})).toBe(3);
+});
+
+function isSubset(part: object, whole: object): boolean {
+  return Object.entries(part).every(([key, value]) => Reflect.get(whole, key) === value);
+}
