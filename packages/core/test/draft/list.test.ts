@@ -1,5 +1,6 @@
 /** SEP-1686, 4.9 and 4.10: listing and deleting tasks. */
 import { expect, test } from "vitest";
+import { principalOwner } from "../../src/owner.js";
 import { draft } from "../support/draft-fixtures.js";
 import { ASKING, QUEUED, RUNNING } from "../support/scripted-engine.js";
 import { session } from "../support/sessions.js";
@@ -9,31 +10,32 @@ const tokens = {
   client: { headers: { authorization: "Bearer ann" } },
 };
 
-/** More than two pages. */
-const MANY = 120;
-
-async function many() {
+/** A client that has this many tasks. */
+async function many(count: number) {
   const made = await draft(tokens);
-  const calls = Array.from({ length: MANY }, (_, n) =>
-    made.client.tool("echo", { text: `${n}` }, { taskId: `t${n}` }),
-  );
-  await Promise.all(calls.map(({ reply }) => reply));
-  return made;
+  const owner = principalOwner({ issuer: "test", subject: "ann" });
+  const ids = Array.from({ length: count }, (_, n) => `t${n}`);
+  const create = (taskId: string) =>
+    made.engine.create({ owner, generation: "draft", workflow: "echo", arguments: { text: taskId }, taskId });
+  await Promise.all(ids.map(create));
+  // From here on the session is known to speak the draft.
+  await made.client.get("t0");
+  return { ...made, ids };
 }
 
 test("4.9 tasks/list comes in pages with a cursor, and together they hold every task once", async () => {
-  const { client } = await many();
+  const { client, ids } = await many(105);
   const sizes: number[] = [];
-  const ids: string[] = [];
+  const listed: string[] = [];
   let cursor: string | undefined;
   do {
     const { result } = await client.list(cursor);
     sizes.push(result.tasks.length);
-    ids.push(...result.tasks.map(({ taskId }: { taskId: string }) => taskId));
+    listed.push(...result.tasks.map(({ taskId }: { taskId: string }) => taskId));
     cursor = result.nextCursor;
   } while (cursor !== undefined);
-  expect(sizes).toEqual([50, 50, 20]);
-  expect(ids.sort()).toEqual(Array.from({ length: MANY }, (_, n) => `t${n}`).sort());
+  expect(sizes).toEqual([50, 50, 5]);
+  expect(listed.sort()).toEqual(ids.sort());
 });
 
 test("4.9 a page that is followed by nothing has no cursor", async () => {
@@ -44,7 +46,7 @@ test("4.9 a page that is followed by nothing has no cursor", async () => {
 });
 
 test("4.9 a cursor that was not handed out is refused: invented, tampered with, another's, not a string", async () => {
-  const { client, connect } = await many();
+  const { client, connect } = await many(60);
   const { nextCursor } = (await client.list()).result;
   const [body, mac] = nextCursor.split(".");
   const position = Buffer.from(JSON.stringify([Date.now(), "t1"])).toString("base64url");
@@ -67,7 +69,7 @@ test("4.9 a cursor that was not handed out is refused: invented, tampered with, 
   }
   const bob = await connect({ headers: { authorization: "Bearer bob" } });
   expect((await bob.list(nextCursor)).error).toMatchObject({ code: -32602 });
-  expect((await client.list(nextCursor)).result.tasks).toHaveLength(50);
+  expect((await client.list(nextCursor)).result.tasks).toHaveLength(10);
 });
 
 test("4.9 every task that tasks/get finds is listed, whatever its status and whichever generation made it", async () => {
