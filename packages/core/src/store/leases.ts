@@ -7,6 +7,8 @@ import { encodeText } from "./text.js";
 
 /** A lease that is lost in a power cut was held by a process that is gone with it: none of these waits for the disk. */
 const DURABLE = false;
+/** Workflows asked about in one statement; SQLite takes no more than 500 parts. */
+const MOST_AT_ONCE = 100;
 
 export class Leases {
   constructor(private readonly access: Access) {}
@@ -25,23 +27,14 @@ export class Leases {
     request: LeaseRequest & { readonly workflows: readonly string[]; readonly limit: number },
   ): Promise<readonly Task[]> {
     const { holder, now, until, limit } = request;
-    const workflows = [...new Set(request.workflows)];
-    if (workflows.length === 0 || limit <= 0) return [];
-    const due = this.access.build
-      .selectFrom("tasks")
-      .select(["owner", "taskId", "workflow", "dueAt"])
-      .where("dueAt", "<=", now)
-      .where((eb) => eb.or([eb("leaseHolder", "is", null), eb("leaseUntil", "<=", now)]));
+    if (limit <= 0) return [];
     // Nothing due is the usual case: it must not take the write lock.
-    const probe = due.where("workflow", "in", workflows).limit(1);
-    if ((await this.access.first(probe.compile())) === undefined) return [];
-
-    const oldest = (workflow: string, most: number) =>
-      due.where("workflow", "=", workflow).orderBy("dueAt").limit(most);
+    const workflows = await this.workflowsWithDue([...new Set(request.workflows)], now);
+    if (workflows.length === 0) return [];
     return this.access.write(async (tx) => {
-      // Workflow by workflow, so that each is the beginning of an index range however much is due.
       const seen: { workflow: string; dueAt: number | null }[] = [];
-      for (const workflow of workflows) seen.push(...(await tx.all(oldest(workflow, limit).compile())));
+      for (const workflow of workflows)
+        seen.push(...(await tx.all(this.oldestDue(workflow, now, limit).compile())));
       seen.sort((a, b) => Number(a.dueAt) - Number(b.dueAt));
       const shares = new Map<string, number>();
       for (const { workflow } of seen.slice(0, limit)) shares.set(workflow, (shares.get(workflow) ?? 0) + 1);
@@ -49,7 +42,7 @@ export class Leases {
       const leased: Task[] = [];
       for (const [workflow, share] of shares) {
         // Locks no more than are taken: others pass over those, and take the next.
-        const own = oldest(workflow, share);
+        const own = this.oldestDue(workflow, now, share);
         const rows = await tx.all((this.access.db.skipLocked ? own.forUpdate().skipLocked() : own).compile());
         for (const { owner, taskId } of rows) {
           const query = ofTask(
@@ -106,6 +99,36 @@ export class Leases {
   async releaseQuestion(owner: string, taskId: string, key: string, holder: string): Promise<void> {
     const query = this.question(owner, taskId, key, { askHolder: null, askUntil: null });
     await this.access.write((tx) => tx.run(query.where("askHolder", "=", holder).compile()), DURABLE);
+  }
+
+  /**
+   * The beginning of one index range, however much is due. The order is what makes it so: without it, PostgreSQL hopes
+   * to come across a due row soon and walks through all tasks.
+   */
+  private oldestDue(workflow: string, now: number, limit: number) {
+    return this.access.build
+      .selectFrom("tasks")
+      .select(["owner", "taskId", "workflow", "dueAt"])
+      .where("workflow", "=", workflow)
+      .where("dueAt", "<=", now)
+      .where((eb) => eb.or([eb("leaseHolder", "is", null), eb("leaseUntil", "<=", now)]))
+      .orderBy("dueAt")
+      .limit(limit);
+  }
+
+  private async workflowsWithDue(workflows: readonly string[], now: number): Promise<readonly string[]> {
+    const found: string[] = [];
+    for (let at = 0; at < workflows.length; at += MOST_AT_ONCE) {
+      const [first, ...others] = workflows
+        .slice(at, at + MOST_AT_ONCE)
+        .map((name) =>
+          this.access.build.selectFrom(this.oldestDue(name, now, 1).as("due")).select("workflow"),
+        );
+      if (first === undefined) break;
+      const query = others.reduce((all, each) => all.unionAll(each), first);
+      for (const { workflow } of await this.access.all(query.compile())) found.push(workflow);
+    }
+    return found;
   }
 
   private task(

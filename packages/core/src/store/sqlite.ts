@@ -53,7 +53,7 @@ const WORDS: DialectWords = {
  */
 export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStore> {
   const settings = { busyTimeoutMs: 5_000, changePollMs: 100, synchronous: "FULL" as const, ...options };
-  const database = open(settings);
+  const database = await open(settings);
   const build = new Kysely<Tables>({
     dialect: {
       createAdapter: () => new SqliteAdapter(),
@@ -65,22 +65,39 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStor
   return new KyselyTaskStore(new SqliteDatabase(database, settings), build);
 }
 
-function open({ path, busyTimeoutMs, synchronous }: Required<SqliteStoreOptions>): BetterSqlite3.Database {
+async function open(options: Required<SqliteStoreOptions>): Promise<BetterSqlite3.Database> {
+  const { path, busyTimeoutMs, synchronous } = options;
   // SQLite takes "" for a database that is deleted when it is closed.
   if (path === "") throw new WorkflowError("configuration", "The path of the SQLite database is empty");
   let database: BetterSqlite3.Database | undefined;
   try {
-    database = new BetterSqlite3(path, { timeout: busyTimeoutMs });
-    database.pragma("journal_mode = WAL");
-    database.pragma(`synchronous = ${synchronous}`);
-    migrate(database);
-    // From here on waiting is done without blocking: see `begin`.
-    database.pragma("busy_timeout = 20");
-    return database;
+    // SQLite itself hardly waits, here and later: it would hold up the event loop. See `unlocked`.
+    const opened = new BetterSqlite3(path, { timeout: 20 });
+    database = opened;
+    // SQLite does not wait at all for the lock that the change to WAL takes: a new file is often opened by many at once.
+    await unlocked(busyTimeoutMs, () => opened.pragma("journal_mode = WAL"));
+    opened.pragma(`synchronous = ${synchronous}`);
+    await unlocked(busyTimeoutMs, () => migrate(opened));
+    return opened;
   } catch (error) {
     database?.close();
     // better-sqlite3's own checks, of the folder for one.
     throw error instanceof TypeError ? unopenable(error, path) : explain(error, path);
+  }
+}
+
+/** Tries until other processes let it, without holding up the event loop. */
+async function unlocked(waitMs: number, work: () => unknown): Promise<void> {
+  const until = Date.now() + waitMs;
+  for (;;) {
+    try {
+      work();
+      return;
+    } catch (error) {
+      const busy = (error as { code?: string }).code?.startsWith("SQLITE_BUSY") === true;
+      if (!busy || Date.now() >= until) throw error;
+      await sleep(5 + Math.random() * 20);
+    }
   }
 }
 
@@ -222,7 +239,7 @@ class SqliteDatabase implements Database {
         this.prepared(query).get(...query.parameters) as Row | undefined,
       run: async (query: CompiledQuery<unknown>) => this.prepared(query).run(...query.parameters).changes,
     };
-    await this.begin();
+    await unlocked(this.options.busyTimeoutMs, () => this.database.exec("BEGIN IMMEDIATE"));
     try {
       const result = await work(tx);
       this.database.exec("COMMIT");
@@ -230,21 +247,6 @@ class SqliteDatabase implements Database {
     } catch (error) {
       if (this.database.inTransaction) this.database.exec("ROLLBACK");
       throw error;
-    }
-  }
-
-  /** Waits for another process's write without holding up this one's event loop. */
-  private async begin(): Promise<void> {
-    const until = Date.now() + this.options.busyTimeoutMs;
-    for (;;) {
-      try {
-        this.database.exec("BEGIN IMMEDIATE");
-        return;
-      } catch (error) {
-        const busy = (error as { code?: string }).code?.startsWith("SQLITE_BUSY") === true;
-        if (!busy || Date.now() >= until) throw error;
-        await sleep(5 + Math.random() * 20);
-      }
     }
   }
 

@@ -1,16 +1,18 @@
 /** Opening databases that cannot be used: each says what is wrong and what to do. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, open, rm, stat, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import BetterSqlite3 from "better-sqlite3";
+import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { postgresStore } from "../../src/store/postgres.js";
 import { sqliteStore } from "../../src/store/sqlite.js";
 import { postgres } from "./databases.js";
 import { CREATED, row } from "./rows.js";
+import { storeProcess } from "./store-process.js";
 
 const require = createRequire(import.meta.url);
 
@@ -20,7 +22,7 @@ async function folder(): Promise<string> {
   return made;
 }
 
-describe("SQLite", () => {
+describe("SQLite", { timeout: 30_000 }, () => {
   test("a folder that is not there", async () => {
     const path = join(await folder(), "no", "tasks.db");
     await expect(sqliteStore({ path })).rejects.toMatchObject({
@@ -35,7 +37,11 @@ describe("SQLite", () => {
     await expect(sqliteStore({ path })).rejects.toMatchObject({ code: "configuration" });
   });
 
-  test("a file that is no database, and one that is damaged", async () => {
+  test("no path", async () => {
+    await expect(sqliteStore({ path: "" })).rejects.toMatchObject({ code: "configuration" });
+  });
+
+  test("a file that is no database", async () => {
     const path = join(await folder(), "tasks.db");
     await writeFile(
       path,
@@ -44,6 +50,43 @@ describe("SQLite", () => {
     await expect(sqliteStore({ path })).rejects.toMatchObject({
       code: "configuration",
       message: expect.stringContaining("not a SQLite database"),
+    });
+  });
+
+  test.each(["overwritten", "cut short"])("a database that is damaged: %s", async (damage) => {
+    const path = join(await folder(), "tasks.db");
+    const store = await sqliteStore({ path });
+    for (let i = 0; i < 50; i++) await store.insert(row(), CREATED);
+    await store.close();
+    const { size } = await stat(path);
+    const file = await open(path, "r+");
+    // The header stays whole: it is still a database by its looks.
+    if (damage === "overwritten") await file.write(Buffer.alloc(size - 4096, 0x5a), 0, size - 4096, 4096);
+    else await file.truncate(4096);
+    await file.close();
+    await expect(sqliteStore({ path })).rejects.toMatchObject({
+      code: "configuration",
+      message: expect.stringContaining("damaged"),
+    });
+  });
+
+  test.each(["with a database", "without one"])("a folder that may only be read, %s", async (what) => {
+    const made = await folder();
+    const path = join(made, "tasks.db");
+    if (what === "with a database") {
+      await (await sqliteStore({ path })).close();
+      await chmod(path, 0o444);
+    }
+    await chmod(made, 0o555);
+    onTestFinished(() => chmod(made, 0o755));
+    // The superuser may write anywhere: it becomes nobody.
+    const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+    const opener = await storeProcess("insert", path, row(), nobody);
+    opener.go();
+    await opener.over;
+    expect(opener.said.at(-1)).toMatchObject({
+      error: "configuration",
+      message: expect.stringContaining("cannot be opened for writing"),
     });
   });
 
@@ -82,7 +125,7 @@ describe("SQLite", () => {
   });
 });
 
-describe("PostgreSQL", () => {
+describe("PostgreSQL", { timeout: 30_000 }, () => {
   const database = postgres();
 
   test("a server that is not there", async () => {
@@ -106,4 +149,68 @@ describe("PostgreSQL", () => {
     const task = await a.insert(row(), CREATED);
     expect(await b.get(task.owner, task.taskId)).toBeUndefined();
   });
+
+  test("a database that does not exist", async () => {
+    const { url } = await database.create();
+    const connectionString = url.replace(/\/[^/]*$/, "/not_there");
+    await expect(postgresStore({ connectionString })).rejects.toMatchObject({
+      code: "configuration",
+      message: expect.stringContaining("does not exist"),
+    });
+  });
+
+  test("a schema from a newer release", async () => {
+    const { open, schema, url } = await database.create();
+    await (await open()).close();
+    const client = await connect(url);
+    await client.query(`UPDATE ${schema}.meta SET value = '99' WHERE name = 'schema'`);
+    await expect(open()).rejects.toMatchObject({
+      code: "configuration",
+      message: expect.stringContaining("schema version 99"),
+    });
+  });
+
+  test("a user who may use the tables, but not make any", async () => {
+    const { open, schema, url } = await database.create();
+    await (await open()).close();
+    const client = await connect(url);
+    const user = `user_${schema}`;
+    await client.query(`CREATE ROLE ${user} LOGIN PASSWORD 'secret'`);
+    onTestFinished(async () => {
+      await client.query(`DROP OWNED BY ${user}; DROP ROLE ${user}`);
+    });
+    await client.query(`GRANT USAGE ON SCHEMA ${schema} TO ${user}`);
+    await client.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${schema} TO ${user}`);
+    const as = new URL(url);
+    as.username = user;
+    as.password = "secret";
+    const store = await postgresStore({ connectionString: as.href, schema });
+    expect((await store.insert(row(), CREATED)).version).toBe(1);
+    await store.close();
+    const elsewhere = postgresStore({ connectionString: as.href, schema: `${schema}_new` });
+    await expect(elsewhere).rejects.toMatchObject({ code: "configuration" });
+  });
+
+  test("a pool of one's own is used as it is, and not ended", async () => {
+    const { schema, url } = await database.create();
+    const pool = new pg.Pool({ connectionString: url, max: 2 });
+    onTestFinished(() => pool.end());
+    const store = await postgresStore({ pool, schema });
+    const task = await store.insert(row({ dueAt: 5 }), CREATED);
+    expect(await store.get(task.owner, task.taskId)).toEqual(task);
+    expect((await store.events({ limit: 1 }))[0]?.seq).toBeTypeOf("number");
+    await store.close();
+    expect((await pool.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }]);
+    const tooSmall = new pg.Pool({ connectionString: url, max: 1 });
+    onTestFinished(() => tooSmall.end());
+    await expect(postgresStore({ pool: tooSmall })).rejects.toMatchObject({ code: "configuration" });
+    await expect(postgresStore({})).rejects.toMatchObject({ code: "configuration" });
+  });
 });
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client(url);
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}

@@ -26,7 +26,7 @@ for (const database of databases()) {
     return { store: await open(), open };
   };
 
-  describe(`${database.name}: rows`, () => {
+  describe(`${database.name}: rows`, { timeout: 30_000 }, () => {
     test("a task comes back as it was stored, JSON, NUL bytes and lone surrogates included", async () => {
       const { store } = await fresh();
       for (const taskId of [
@@ -73,6 +73,7 @@ for (const database of databases()) {
       await store.insert(row({ idempotencyKey: "k", owner: "bob" }), CREATED);
       await expect(store.insert(row({ idempotencyKey: "k" }), CREATED)).rejects.toMatchObject({
         code: "idempotency_conflict",
+        data: { taskId: first.taskId },
       });
       expect(await store.findByIdempotencyKey("ann", "k")).toEqual(first);
     });
@@ -126,7 +127,7 @@ for (const database of databases()) {
     });
   });
 
-  describe(`${database.name}: changes`, () => {
+  describe(`${database.name}: changes`, { timeout: 30_000 }, () => {
     test("a stale version is refused, and nothing of the change remains", async () => {
       const { store } = await fresh();
       const task = await store.insert(row(), CREATED);
@@ -170,6 +171,31 @@ for (const database of databases()) {
         code: "illegal_transition",
       });
       expect(await store.get(task.owner, task.taskId)).toEqual(ended);
+      // Also where the caller forgot to say when it ended.
+      const half = await store.update(await store.insert(row(), CREATED), { status: "failed" });
+      const claim = store.update({ ...half, status: "working" }, { status: "completed" });
+      await expect(claim).rejects.toMatchObject({ code: "illegal_transition" });
+    });
+
+    test("an answer that comes with the end of its question is kept", async () => {
+      const { store } = await fresh();
+      let task = await store.insert(row(), CREATED);
+      const open = [{ key: "q", message: "?" }];
+      task = await store.update(task, {}, { questions: { open } });
+      const answers = { q: { action: "decline" as const } };
+      task = await store.update(task, {}, { questions: { answers, open: [] } });
+      const state = async () => (await store.questions("ann", task.taskId))[0]?.state;
+      expect(await state()).toBe("answered");
+      task = await store.update(task, {}, { questions: { delivered: ["q"] } });
+      await store.update(task, {}, { questions: { gone: ["q"] } });
+      expect(await state()).toBe("delivered");
+    });
+
+    test("times are whole milliseconds, whoever computed them", async () => {
+      const { store } = await fresh();
+      const task = await store.insert(row({ nextReadAt: 10.4 }), CREATED);
+      expect(task.nextReadAt).toBe(10);
+      expect((await store.update(task, { dueAt: 7.5 })).dueAt).toBe(8);
     });
 
     test("only what clients see moves the time of the last update", async () => {
@@ -230,7 +256,7 @@ for (const database of databases()) {
     });
   });
 
-  describe(`${database.name}: leases`, () => {
+  describe(`${database.name}: leases`, { timeout: 30_000 }, () => {
     test("a lease keeps others away until it is given back or runs out", async () => {
       const { store } = await fresh();
       const task = await store.insert(row(), CREATED);
@@ -255,6 +281,23 @@ for (const database of databases()) {
       const kept = await store.update(task, { message: "x" }, { release: "b" });
       expect(kept.leaseHolder).toBe("a");
       expect((await store.update(kept, { message: "y" }, { release: "a" })).leaseHolder).toBeNull();
+    });
+
+    test("what is due of all workflows comes oldest first, and no more than asked for", async () => {
+      const { store } = await fresh();
+      const workflows = ["one", "two", "three"];
+      for (let i = 0; i < 12; i++)
+        await store.insert(
+          row({ taskId: `t${i}`, dueAt: 100 - i, workflow: workflows[i % 3] as string }),
+          CREATED,
+        );
+      const take = async (limit: number) =>
+        (await store.leaseDue({ ...LEASE, workflows, limit })).map((task) => task.taskId);
+      expect(await store.nextDue(workflows)).toBe(89);
+      expect(await store.nextDue(["two"])).toBe(90);
+      expect(await take(5)).toEqual(["t11", "t10", "t9", "t8", "t7"]);
+      expect(await take(100)).toEqual(["t6", "t5", "t4", "t3", "t2", "t1", "t0"]);
+      expect(await take(100)).toEqual([]);
     });
 
     test("due tasks are taken oldest first, once each, by many stores at the same time", async () => {
@@ -283,7 +326,7 @@ for (const database of databases()) {
     });
   });
 
-  describe(`${database.name}: ends`, () => {
+  describe(`${database.name}: ends`, { timeout: 30_000 }, () => {
     test("removing leaves a tombstone, and the id may be taken again", async () => {
       const { store } = await fresh();
       const task = await store.insert(row({ taskId: "t" }), CREATED);
@@ -339,7 +382,7 @@ for (const database of databases()) {
     });
   });
 
-  describe(`${database.name}: several stores`, () => {
+  describe(`${database.name}: several stores`, { timeout: 30_000 }, () => {
     test("changes of one are heard by the other, until it stops listening", async () => {
       const { store, open } = await fresh();
       const other = await open();
