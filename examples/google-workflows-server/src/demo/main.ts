@@ -1,0 +1,32 @@
+/** The whole demo: two workflows behind the server, real clients of three generations in front of it. */
+import {
+  cancelsReachGoogle,
+  failuresAreReadable,
+  ordersAreShipped,
+  refundsAreAsked,
+} from "./order-stories.js";
+import { plainClientsAreServed, pushesWakeClients, startsOutliveTheServer } from "./server-stories.js";
+import { Stage } from "./stage.js";
+import { tell, verdict } from "./timeline.js";
+
+const stories = [
+  ordersAreShipped,
+  failuresAreReadable,
+  refundsAreAsked,
+  cancelsReachGoogle,
+  pushesWakeClients,
+  plainClientsAreServed,
+  startsOutliveTheServer,
+];
+
+const stage = await Stage.open();
+try {
+  tell("google", "a local server of Google's gRPC and REST protocols plays the two workflows");
+  for (const story of stories) {
+    console.log(`\n${story.name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)}`);
+    await story(stage);
+  }
+} finally {
+  await stage.close();
+}
+process.exitCode = verdict();
