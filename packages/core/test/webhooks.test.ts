@@ -53,10 +53,14 @@ async function belfry() {
   return { bell, engine };
 }
 
-async function deliver(url: string, body: string | Uint8Array, headers: Record<string, string> = {}) {
+async function deliver(
+  url: string,
+  body: string | Uint8Array<ArrayBuffer>,
+  headers: Record<string, string> = {},
+) {
   const response = await fetch(new URL(PATH, url), {
     method: "POST",
-    body: body as BodyInit,
+    body,
     headers: { "X-Bell": "ding", ...headers },
   });
   return { status: response.status, text: await response.text() };
