@@ -21,6 +21,11 @@ function step(name, cwd, command, args) {
 try {
   rmSync(tarballs, { recursive: true, force: true });
   mkdirSync(tarballs);
+  // A filtered run in a fresh clone has installed this folder's dependencies only, and it has none.
+  const isInstalled = ["core", "testkit"].every((name) =>
+    existsSync(join(root, "packages", name, "node_modules")),
+  );
+  if (!isInstalled) step("install", root, "npx", ["-y", "pnpm@12", "install", "--frozen-lockfile"]);
   step("build", root, "npx", ["-y", "pnpm@12", "exec", "tsc", "-b", "packages/testkit"]);
   for (const name of ["core", "testkit"]) {
     const pack = ["-y", "pnpm@12", "pack", "--pack-destination", tarballs];
