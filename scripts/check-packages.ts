@@ -8,6 +8,8 @@ import { type Packed, ROOT, run, withPacked } from "./pack.js";
 const REQUIRED_FILES = ["package/LICENSE", "package/README.md", "package/package.json"];
 /** What must not be published: tests, build state, and anything that looks like a local file. */
 const FORBIDDEN = /\/test\/|\.tsbuildinfo$|\.test\.|\/node_modules\/|\.env$|\.db$/;
+/** A scaffold's files are data: a whole package, with tests and a manifest of its own. */
+const TEMPLATE = "template/";
 
 const failures = await withPacked(async (packages) => {
   let failed = 0;
@@ -26,7 +28,7 @@ async function contents({ tarball }: Packed): Promise<string[]> {
   const { stdout } = await run("tar", ["-tzf", tarball], { maxBuffer: 64 * 1024 * 1024 });
   const files = stdout.trim().split("\n");
   const missing = REQUIRED_FILES.filter((file) => !files.includes(file));
-  const unwanted = files.filter((file) => FORBIDDEN.test(file));
+  const unwanted = files.filter((file) => FORBIDDEN.test(file) && !file.startsWith(`package/${TEMPLATE}`));
   const text = (await run("tar", ["-xzOf", tarball, "package/package.json"])).stdout;
   // A range of the workspace protocol that was not replaced cannot be installed by anybody.
   const unresolved = /"(workspace|link|file):/.test(text) ? ["package.json still has workspace ranges"] : [];
@@ -41,9 +43,10 @@ async function manifest({ tarball }: Packed): Promise<string[]> {
   const bytes = await readFile(tarball);
   const packed = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength);
   const { messages, pkg } = await publint({ pack: { tarball: packed }, strict: true });
-  return messages.map(
-    (message) => `publint: ${formatMessage(message, pkg, { color: false }) ?? message.code}`,
-  );
+  const isOfTemplate = ({ code, args }: (typeof messages)[number]) =>
+    code === "NESTED_PACKAGE_JSON_FIELD_IGNORED" && args.filePath.startsWith(`./${TEMPLATE}`);
+  const told = messages.filter((message) => !isOfTemplate(message));
+  return told.map((message) => `publint: ${formatMessage(message, pkg, { color: false }) ?? message.code}`);
 }
 
 async function types({ tarball }: Packed): Promise<string[]> {
