@@ -3,10 +3,10 @@ import { createHmac } from "node:crypto";
 import type { Json } from "@taskferry/core";
 import { type Drive, type DrivenRun, testAdapter } from "@taskferry/testkit";
 import { JSONStringify } from "json-with-bigint";
-import { githubActions } from "../src/index.js";
 import { runObject } from "../emulator/src/protocol-objects.js";
 import { ProtocolServer } from "../emulator/src/protocol-server.js";
 import { latest, type RunRecord } from "../emulator/src/protocol-state.js";
+import { githubActions } from "../src/index.js";
 import { CI, TOKEN } from "./world.js";
 
 /** A dispatch carries strings: the kit's payload travels as one. */

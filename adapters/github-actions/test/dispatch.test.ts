@@ -249,6 +249,24 @@ describe("a start whose answer was lost", () => {
     expect(await eventually(() => task.find(instance))).toBeUndefined();
   });
 
+  it("after a second attempt, waits from that one on, and still finds the run of the first", async () => {
+    const { state, repository, adapter } = await hello();
+    const instance = adapter({ appearsWithinMs: 60_000 });
+    const task = new Task();
+    task.startedAtMs = Date.now() - 3_600_000;
+    task.lastStartedAtMs = Date.now() - 30_000;
+    expect(await refusal(instance, task.find(instance))).toMatchObject({ kind: "retry" });
+    task.lastStartedAtMs = Date.now() - 61_000;
+    expect(await task.find(instance)).toBeUndefined();
+    const createdAtMs = state.now() - 3_500_000;
+    const run = state.addRun(repository, {
+      event: "workflow_dispatch",
+      title: `CI ${task.key}`,
+      createdAtMs,
+    });
+    expect((await task.find(instance))?.claim).toBe(String(run.id));
+  });
+
   it("without a key: takes a single run when things have settled, and says when there are several", async () => {
     const { server, state, repository, adapter } = await hello(PLAIN);
     server.fault({ on: /dispatches/, does: "cut-after" });

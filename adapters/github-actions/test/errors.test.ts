@@ -1,8 +1,8 @@
 import { EngineError } from "@taskferry/core";
 import { describe, expect, it } from "vitest";
+import { ProtocolServer } from "../emulator/src/protocol-server.js";
 import { explain } from "../src/errors.js";
 import { githubActions } from "../src/index.js";
-import { ProtocolServer } from "../emulator/src/protocol-server.js";
 import { hello, refusal, Task, TOKEN } from "./world.js";
 
 const REFUSED = { body: { message: "no", documentation_url: "https://docs.github.com" } };

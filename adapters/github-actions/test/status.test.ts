@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { CONCLUSIONS, meaningOf, nativeWord, STATUSES } from "../src/index.js";
 import { statusWords } from "../emulator/src/openapi.js";
+import { CONCLUSIONS, meaningOf, nativeWord, STATUSES } from "../src/index.js";
 
 describe("the status table", () => {
   it.each([

@@ -1,7 +1,7 @@
 import type { Json } from "@taskferry/core";
 import { describe, expect, it } from "vitest";
-import { rerun, rerunSchema, watchRun, watchRunSchema } from "../src/index.js";
 import { latest } from "../emulator/src/protocol-state.js";
+import { rerun, rerunSchema, watchRun, watchRunSchema } from "../src/index.js";
 import { Claims, eventually, hello, refusal, Task } from "./world.js";
 
 async function withRun() {

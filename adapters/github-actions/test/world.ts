@@ -11,8 +11,8 @@ import {
   type WorkflowAdapter,
 } from "@taskferry/core";
 import { expect, onTestFinished } from "vitest";
-import { type GitHubActionsOptions, githubActions } from "../src/index.js";
 import { ProtocolServer } from "../emulator/src/protocol-server.js";
+import { type GitHubActionsOptions, githubActions } from "../src/index.js";
 
 /** A workflow whose runs can be told by their name. */
 export const CORRELATED = `
@@ -93,6 +93,8 @@ export class Task {
   ref: RunRef | undefined;
   attempt: number | undefined;
   startedAtMs = Date.now();
+  /** When the latest start was attempted, if it was not the first. */
+  lastStartedAtMs: number | undefined;
   boundAtMs = Date.now();
   url: string | undefined;
   readonly signal = new AbortController().signal;
@@ -119,8 +121,8 @@ export class Task {
 
   find(adapter: WorkflowAdapter, input: Json = {}): Promise<StartedRun | undefined> {
     const isClaimed = this.claims.isClaimedFor(this.key);
-    const { key, startedAtMs, signal } = this;
-    const request = { key, input, startedAtMs, lastStartedAtMs: startedAtMs, signal, isClaimed };
+    const { key, startedAtMs, lastStartedAtMs = startedAtMs, signal } = this;
+    const request = { key, input, startedAtMs, lastStartedAtMs, signal, isClaimed };
     return adapter.find?.(request) ?? Promise.resolve(undefined);
   }
 
@@ -172,9 +174,9 @@ export async function refusal(
   return { ...(verdict ?? { kind: "ambiguous" }), error };
 }
 
-/** Tries until it does not fail, for five seconds at most. */
-export async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
-  const deadline = Date.now() + 5000;
+/** Tries until it does not fail, for five seconds at most unless said otherwise. */
+export async function eventually<T>(attempt: () => Promise<T>, limitMs = 5000): Promise<T> {
+  const deadline = Date.now() + limitMs;
   for (;;) {
     try {
       return await attempt();

@@ -125,7 +125,8 @@ export async function runsAreCancelled(stage: Stage): Promise<void> {
     const expected = generation === "2026-07-28" ? "working" : "cancelled";
     check(generation, `while always() steps run: ${status}`, status === expected && isRunning(run));
     await github.endCancelled(run);
-    check(generation, "is cancelled", (await task.end()).status === "cancelled");
+    const end = await until("the end", task.look, (seen) => seen.status !== "working");
+    check(generation, `when they are done: ${end.status}`, end.status === "cancelled");
   });
 }
 
