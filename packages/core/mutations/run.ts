@@ -79,21 +79,23 @@ async function main(): Promise<number> {
     for (const problem of problems) console.log(problem);
     if (problems.length > 0) return 1;
 
-    const verdicts = await spread(sandboxes, mutations, judge);
-    return print(mutations, verdicts);
+    const verdicts = await spread(sandboxes, mutations, async (sandbox, mutation) => {
+      const verdict = await judge(sandbox, mutation);
+      console.log(row(mutation, verdict));
+      return verdict;
+    });
+    const survivors = mutations.filter((mutation) => verdicts.get(mutation) !== "caught");
+    console.log(`\n${mutations.length - survivors.length} of ${mutations.length} mutations caught`);
+    // Once more at the end, where they are seen.
+    for (const mutation of survivors) console.log(row(mutation, verdicts.get(mutation) ?? "NO VERDICT"));
+    return survivors.length === 0 ? 0 : 1;
   } finally {
     await Promise.all(sandboxes.map((sandbox) => sandbox.remove()));
   }
 }
 
-function print(mutations: readonly Mutation[], verdicts: ReadonlyMap<Mutation, Verdict>): number {
-  for (const mutation of mutations) {
-    const columns = [clauseOf(mutation).padEnd(5), (verdicts.get(mutation) ?? "").padEnd(16), mutation.name];
-    console.log(`${columns.join("  ")}  (${mutation.file})`);
-  }
-  const caught = mutations.filter((mutation) => verdicts.get(mutation) === "caught").length;
-  console.log(`\n${caught} of ${mutations.length} mutations caught`);
-  return caught === mutations.length ? 0 : 1;
+function row(mutation: Mutation, verdict: Verdict): string {
+  return `${clauseOf(mutation).padEnd(4)}  ${verdict.padEnd(16)}  ${mutation.name}  (${mutation.file})`;
 }
 
 process.exitCode = await main();
