@@ -72,6 +72,11 @@ export interface WireTask {
   readonly error?: { readonly code: number; readonly message: string };
 }
 
+interface RequestParams {
+  readonly _meta?: object;
+  readonly [name: string]: unknown;
+}
+
 /** 2026-07-28, message by message. The official clients play the same server in conformance.test.ts and in the example. */
 export class TaskClient {
   constructor(private readonly url: string) {}
@@ -118,7 +123,7 @@ export class TaskClient {
     return this.until(taskId, ["completed", "failed", "cancelled"]);
   }
 
-  async #request(method: string, name: string, params: { readonly _meta?: object }): Promise<WireTask> {
+  async #request(method: string, name: string, params: RequestParams): Promise<WireTask> {
     const _meta = {
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",
       "io.modelcontextprotocol/clientInfo": { name: "test", version: "0" },
