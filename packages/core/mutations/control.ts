@@ -57,9 +57,9 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a task of 2025-11-25 is cancelled by the notification",
-    file: "engine.ts",
-    search: `task !== undefined && task.generation === "draft") await`,
-    replace: "task !== undefined) await",
+    file: "server/attach.ts",
+    search: `if (task.generation === "draft") await`,
+    replace: "await",
     test: CANCEL,
     caughtBy: "4.8 a task of 2025-11-25 is not cancelled",
   },

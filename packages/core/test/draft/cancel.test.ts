@@ -7,12 +7,16 @@ import { gate } from "../support/gate.js";
 import { RawClient } from "../support/raw-client.js";
 import { ASKING, QUEUED, RUNNING } from "../support/scripted-engine.js";
 import { overStdio } from "../support/serving.js";
-import { accept, DRAFT_TASK, FORMS, session, stateless } from "../support/sessions.js";
+import { accept, DRAFT_TASK, FORMS, stateless } from "../support/sessions.js";
 
 const DONE: RunState = { native: "DONE", status: "completed", output: { value: { n: 1 } } };
 
-/** The server has taken every notification that came before this request. */
-const settled = ({ client }: Pick<Draft, "client">) => client.raw.request("ping");
+/** Whatever this session had cancelled before has been dealt with: a later cancel of its own has. */
+async function settled({ client }: Pick<Draft, "client">): Promise<void> {
+  const marker = await client.created("waits");
+  await client.cancel(marker.id);
+  await client.reaches(marker.taskId, "cancelled");
+}
 
 for (const [status, state] of [
   ["submitted", QUEUED],
@@ -66,13 +70,12 @@ for (const named of ["its request", "its task"]) {
 }
 
 test("4.8 the open call is not answered after it was cancelled", async () => {
-  const made = await draft();
-  const { client, door } = made;
+  const { client, door } = await draft();
   const call = await client.created("waits");
   await client.cancel(call.id);
   await client.reaches(call.taskId, "cancelled");
   door.open();
-  await settled(made);
+  await client.tool("echo", { text: "later" }).reply;
   expect(call.answered()).toBe(false);
 });
 
@@ -153,9 +156,11 @@ test("4.8 request ids of two sessions do not mix", async () => {
   const mine = [await client.created("waits"), await client.created("waits")];
   const theirs = [await other.created("waits"), await other.created("waits")];
   expect(theirs.map(({ id }) => id)).toEqual(mine.map(({ id }) => id));
-  await other.cancel(theirs[0]!.id);
-  await other.reaches(theirs[0]!.taskId, "cancelled");
-  for (const { taskId } of [...mine, theirs[1]!]) {
+  await client.cancel(mine[0]!.id);
+  await client.reaches(mine[0]!.taskId, "cancelled");
+  await other.cancel(theirs[1]!.id);
+  await other.reaches(theirs[1]!.taskId, "cancelled");
+  for (const { taskId } of [mine[1]!, theirs[0]!]) {
     expect(await client.get(taskId)).toMatchObject({ status: "working" });
   }
 });
@@ -181,14 +186,15 @@ test("4.8 a request id from outside of any session cancels nothing", async () =>
 
 test("4.8 a task of 2025-11-25 is not cancelled by notifications/cancelled", async () => {
   const made = await draft();
-  const raw = await session(made.url);
+  const { raw } = made.client;
   const { id, reply } = raw.send("tools/call", { name: "waits", task: {} });
   const { taskId } = (await reply).result.task;
   await raw.notify("notifications/cancelled", { requestId: id });
   await raw.notify("notifications/cancelled", { requestId: id, _meta: relatedTo(taskId) });
-  await raw.request("ping");
-  expect((await raw.request("tasks/get", { taskId })).result.status).toBe("working");
+  await settled(made);
+  await made.client.reaches(taskId, "working");
   made.door.open();
+  await made.client.reaches(taskId, "completed");
 });
 
 test("4.8 a connection that is lost does not cancel the task", async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { RunState } from "../../src/index.js";
 import { sqliteStore } from "../../src/store/sqlite.js";
-import type { Task, TaskStatus } from "../../src/task.js";
+import { isTerminal, mayBecome, type Task, type TaskStatus } from "../../src/task.js";
 import { CREATED, row } from "../store/rows.js";
 import { relatedTo } from "../support/draft-client.js";
 import { draft } from "../support/draft-fixtures.js";
@@ -28,6 +28,14 @@ async function aStore() {
   const store = await sqliteStore({ path: `${await tempDir()}/tasks.db` });
   return store;
 }
+
+test("4.3 the moves of a task are the document's, and what has none is the end", () => {
+  for (const from of STATUSES) {
+    const moves = STATUSES.filter((to) => to !== from && mayBecome(from, to));
+    expect(new Set(moves), from).toEqual(new Set(ALLOWED[from]));
+    expect(isTerminal(from), from).toBe(ALLOWED[from].length === 0);
+  }
+});
 
 for (const from of STATUSES) {
   test(`4.3 from ${from} the store lets a task go where the document says, and nowhere else`, async () => {
