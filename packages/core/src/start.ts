@@ -117,6 +117,7 @@ async function resolveStart(ctx: WorkContext, task: Task, served: ServedWorkflow
 async function findRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task | undefined> {
   const { adapter, workflow } = served;
   const startedAtMs = task.firstStartAt ?? task.createdAt;
+  const lastStartedAtMs = task.lastStartAt ?? startedAtMs;
   let found: StartedRun | undefined;
   try {
     found = await nativeCall("find", task, () =>
@@ -124,14 +125,14 @@ async function findRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Pr
         key: task.startKey,
         input: task.input,
         startedAtMs,
-        lastStartedAtMs: task.lastStartAt ?? task.createdAt,
+        lastStartedAtMs,
         isClaimed: (claim) => ctx.store.isClaimed(task.engine, claim, task),
       }),
     );
   } catch (error) {
     const { verdict } = asNative(error);
     const now = Date.now();
-    if (verdict.kind !== "rejected" && now - startedAtMs < ctx.timing.findGiveUpMs) {
+    if (verdict.kind !== "rejected" && now - lastStartedAtMs < ctx.timing.findGiveUpMs) {
       const wait = Math.max(verdict.retryAfterMs ?? 0, backoffMs(task.startAttempts));
       const later = { dueAt: now + wait, nextReadAt: now + wait };
       return changeTask(ctx, task, () => ({ patch: later, events: [] }));
