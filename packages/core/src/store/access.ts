@@ -1,18 +1,22 @@
 /** What the parts of the store share: queries of the dialect, and a database that is not asked once it is closed. */
 import type { CompiledQuery, Kysely } from "kysely";
 import { isWorkflowError, WorkflowError } from "../errors.js";
+import { EventLog } from "./event-log.js";
 import type { Tables } from "./schema.js";
 import type { Database, Executor } from "./statements.js";
 
 /** A database whose errors speak Taskferry's words. */
 export class Access {
+  readonly log: EventLog;
   private closing: Promise<void> | undefined;
 
   /** @param build makes queries of the dialect; never executes */
   constructor(
     readonly db: Database,
     readonly build: Kysely<Tables>,
-  ) {}
+  ) {
+    this.log = new EventLog(build);
+  }
 
   async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
     this.refuseClosed();

@@ -5,7 +5,7 @@ import { WorkflowError } from "../errors.js";
 import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../task.js";
 import { Access, ofTask } from "./access.js";
 import { ChangeFeed } from "./change-feed.js";
-import { appendEvents, toEvent } from "./event-log.js";
+import { toEvent } from "./event-log.js";
 import { Leases } from "./leases.js";
 import { questionWrites } from "./question-writes.js";
 import { bury, sweep } from "./removal.js";
@@ -69,7 +69,7 @@ export class KyselyTaskStore implements TaskStore {
       await this.access.write(async (tx) => {
         await tx.run(this.writes.insert(row));
         await tx.run(this.writes.clearTombstone(row.owner, row.taskId));
-        await appendEvents(this.build, tx, row.owner, row.taskId, events, task.createdAt);
+        await this.access.log.append(tx, row.owner, row.taskId, events, task.createdAt);
       });
     } catch (error) {
       throw await this.whyNotInserted(error, task);
@@ -164,7 +164,7 @@ export class KyselyTaskStore implements TaskStore {
           ))
             await tx.run(query);
         }
-        await appendEvents(this.build, tx, key.owner, key.taskId, told, now);
+        await this.access.log.append(tx, key.owner, key.taskId, told, now);
         return updated;
       }, durable)
       .catch((error: unknown) => {
@@ -274,7 +274,7 @@ export class KyselyTaskStore implements TaskStore {
 
   async record(owner: string, taskId: string, events: readonly TaskEvent[], now: number): Promise<void> {
     const [storedOwner, storedId] = [encodeText(owner), encodeText(taskId)];
-    await this.access.write((tx) => appendEvents(this.build, tx, storedOwner, storedId, events, now));
+    await this.access.write((tx) => this.access.log.append(tx, storedOwner, storedId, events, now));
   }
 
   onChange(listener: (owner: string, taskId: string) => void): () => void {

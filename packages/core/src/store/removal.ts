@@ -1,6 +1,5 @@
 /** How tasks leave the database: one by one, or because their time has come. */
 import { type Access, ofTask } from "./access.js";
-import { appendEvents, forgetEvents } from "./event-log.js";
 import type { Executor } from "./statements.js";
 import type { TaskEvent, TaskStore, Tombstone } from "./task-store.js";
 import { decodeText } from "./text.js";
@@ -16,7 +15,7 @@ export interface Swept {
 
 /** Deletes a task with its questions and leaves a tombstone. Names as they are stored. @returns whether it was there */
 export async function bury(
-  { build }: Access,
+  { build, log }: Access,
   tx: Executor,
   task: { readonly owner: string; readonly taskId: string },
   reason: Tombstone,
@@ -31,13 +30,13 @@ export async function bury(
     .values({ owner, taskId, reason, at })
     .onConflict((oc) => oc.columns(["owner", "taskId"]).doUpdateSet({ reason, at }));
   await tx.run(stone.compile());
-  await appendEvents(build, tx, owner, taskId, [event], at);
+  await log.append(tx, owner, taskId, [event], at);
   return true;
 }
 
 export function sweep(access: Access, options: SweepOptions): Promise<Swept> {
   const { now, limit, tombstonesBefore, eventsBefore } = options;
-  const { build, db } = access;
+  const { build, db, log } = access;
   let expired = build
     .selectFrom("tasks")
     .select(["owner", "taskId"])
@@ -54,7 +53,7 @@ export function sweep(access: Access, options: SweepOptions): Promise<Swept> {
     }
     const old = build.deleteFrom("tombstones").where("at", "<", tombstonesBefore);
     const tombstones = await tx.run(old.compile());
-    const events = await forgetEvents(build, tx, eventsBefore);
+    const events = await log.forget(tx, eventsBefore);
     return { tasks, tombstones, events };
   });
 }

@@ -5,6 +5,7 @@ import { chmod, mkdir, mkdtemp, open, rm, stat, writeFile } from "node:fs/promis
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import BetterSqlite3 from "better-sqlite3";
 import pg from "pg";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -100,6 +101,20 @@ describe("SQLite", { timeout: 30_000 }, () => {
       code: "configuration",
       message: expect.stringContaining("schema version 99"),
     });
+  });
+
+  test("a new file that another one is just making: waited for", async () => {
+    const path = join(await folder(), "tasks.db");
+    const maker = new BetterSqlite3(path);
+    onTestFinished(() => void maker.close());
+    maker.exec("CREATE TABLE theirs (x)");
+    maker.exec("BEGIN EXCLUSIVE");
+    const opening = sqliteStore({ path });
+    await setImmediate();
+    maker.exec("COMMIT");
+    const store = await opening;
+    onTestFinished(() => store.close());
+    expect((await store.insert(row(), CREATED)).version).toBe(1);
   });
 
   test("a database that another process holds: told as such, and usable once it is free", async () => {

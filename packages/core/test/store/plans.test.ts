@@ -80,6 +80,7 @@ describe("SQLite", { timeout: 60_000 }, () => {
       // Ends of the log are read from the end itself: a scan that stops at the first row, or at the first one to keep.
       if (/from "events"/.test(sql) && /order by "seq"( desc)? limit/.test(sql)) continue;
       expect(plan, sql).not.toMatch(/SCAN (tasks|questions|events|tombstones)/);
+      if (sql.includes('"dueAt"')) expect(plan, sql).toMatch(/tasks_due \(workflow=\?|\(owner=\?/);
       // The questions of one task are few.
       if (!sql.includes('from "questions"')) expect(plan, sql).not.toContain("TEMP B-TREE");
     }
