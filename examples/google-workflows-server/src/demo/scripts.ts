@@ -15,7 +15,7 @@ export async function shipOrder({ args, step }: ScriptContext): Promise<unknown>
     const message = `Only 100 of ${item} are in stock`;
     throw new WorkflowFailure({
       payload: JSON.stringify({ tags: ["OutOfStock"], message, quantity }),
-      stackTrace: { elements: [{ step: "refuse", routine: "main", position: { line: "32" } }] },
+      stackTrace: { elements: [{ step: "refuse", routine: "main", position: { line: "33" } }] },
     });
   }
   for (const name of ["reserve", "pack", "hand_over", "deliver"]) {
