@@ -1,14 +1,14 @@
 /** Changes of a row under its optimistic lock. */
 import { isWorkflowError, WorkflowError } from "./errors.js";
 import { type Logger, noteEnd } from "./observe.js";
-import type { QuestionChanges, TaskEvent, TaskPatch, TaskStore } from "./store/task-store.js";
+import type { KnownEvent, QuestionChanges, TaskPatch, TaskStore } from "./store/task-store.js";
 import { isTerminal, type Task } from "./task.js";
 
 /** What is to change. */
 export interface TaskChange {
   readonly patch: TaskPatch;
   readonly questions?: QuestionChanges;
-  readonly events: readonly TaskEvent[];
+  readonly events: readonly KnownEvent[];
   /** The last write of a piece of work: gives this holder's lease back with it. */
   readonly release?: string;
 }

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { Answer, EventRequest, LogPage, Question } from "./adapter.js";
+import { Census } from "./census.js";
 import { changeTask, type Rows, type TaskChange } from "./change.js";
 import { isWorkflowError, WorkflowError } from "./errors.js";
 import { GuardedAdapter } from "./guard.js";
@@ -16,16 +17,26 @@ import {
   type Retention,
   requestHashOf,
 } from "./new-task.js";
-import { audit, counters, idForLog, type Logger, noteEnd, SILENT, traced } from "./observe.js";
+import {
+  type AuditEvent,
+  audit,
+  counters,
+  idForLog,
+  type Logger,
+  noteEnd,
+  SILENT,
+  traced,
+} from "./observe.js";
 import type { ServedWorkflow } from "./owed.js";
 import type { Owner } from "./owner.js";
+import { PollWatch } from "./poll-watch.js";
 import { asOpen, checkAnswers } from "./questions.js";
 import { ending } from "./reconcile.js";
 import { Recovery } from "./recovery.js";
 import { Refresher } from "./refresh.js";
 import { checkAgainst } from "./schema.js";
 import { seal, unseal } from "./signed.js";
-import type { ListPosition, NewTask, TaskStore } from "./store/task-store.js";
+import type { KnownEvent, ListPosition, NewTask, TaskStore } from "./store/task-store.js";
 import { isTerminal, type StoredQuestion, type Task } from "./task.js";
 import { DEFAULT_TIMING, type Timing } from "./timing.js";
 import { within } from "./within.js";
@@ -64,6 +75,8 @@ export class TaskEngine {
   private readonly work: Work;
   private readonly refresher: Refresher;
   private readonly recovery: Recovery;
+  private readonly census: Census;
+  private readonly pollWatch: PollWatch;
   private readonly rows: Rows;
   private readonly shutdown = new AbortController();
   private readonly holder = randomUUID();
@@ -99,8 +112,12 @@ export class TaskEngine {
     this.limiter = new Limiter(this.limits, store, log);
     this.work = new Work({ store, served, holder, timing, log });
     this.refresher = new Refresher(store, this.work, timing);
+    this.pollWatch = new PollWatch(log);
+    const engines = [...new Set([...served.values()].map(({ adapter }) => adapter.engine))];
+    this.census = new Census({ store, engines, log });
     this.recovery = new Recovery({
       store,
+      census: this.census,
       work: this.work,
       workflows: [...served.keys()],
       holder,
@@ -121,47 +138,51 @@ export class TaskEngine {
    */
   async create(call: CreateCall): Promise<TaskView> {
     const { workflow } = this.servedBy(call.workflow);
-    return traced("taskferry.create", { "taskferry.workflow": workflow.name }, async (span) => {
-      const args = checkAgainst(
-        workflow.input,
-        call.arguments ?? {},
-        "invalid_arguments",
-        `arguments for "${workflow.name}"`,
-      );
-      const requestHash = requestHashOf(workflow, args);
-      const earlier = await this.earlierCall(call, requestHash);
-      if (earlier !== undefined) return this.view(earlier);
-      if (call.taskId !== undefined) checkTaskId(call.taskId);
-      await this.limiter.take(call.owner, "create");
+    return traced(
+      "taskferry.create",
+      () => ({ "taskferry.workflow": workflow.name }),
+      async (span) => {
+        const args = checkAgainst(
+          workflow.input,
+          call.arguments ?? {},
+          "invalid_arguments",
+          `arguments for "${workflow.name}"`,
+        );
+        const requestHash = requestHashOf(workflow, args);
+        const earlier = await this.earlierCall(call, requestHash);
+        if (earlier !== undefined) return this.view(earlier);
+        if (call.taskId !== undefined) checkTaskId(call.taskId);
+        await this.limiter.take(call.owner, "create");
 
-      const prepared = await this.prepare(workflow, args, call);
-      await this.limiter.admit(call.owner);
-      const row = newTask(
-        call,
-        workflow,
-        { arguments: args, requestHash, ...prepared },
-        this.retention,
-        this.timing.leaseMs,
-      );
-      span.setAttribute("taskferry.task", idForLog(row.taskId));
-      let task: Task;
-      try {
-        task = await this.insert(row, prepared.hold);
-      } catch (error) {
-        // Lost a race against the same idempotency key: the winner's task is the answer.
-        const winner =
-          isWorkflowError(error) &&
-          error.code === "idempotency_conflict" &&
-          (await this.earlierCall(call, requestHash));
-        if (winner) return this.view(winner);
-        throw error;
-      }
-      counters.created.add(1, { engine: task.engine, generation: task.generation });
-      this.audit("task.created", task);
-      if (isTerminal(task.status)) noteEnd(this.log, task);
-      if (task.startPhase === "attempted") await within(this.work.begin(task), this.timing.startWaitMs);
-      return this.view((await this.store.get(task.owner, task.taskId)) ?? task);
-    });
+        const prepared = await this.prepare(workflow, args, call);
+        await this.limiter.admit(call.owner);
+        const row = newTask(
+          call,
+          workflow,
+          { arguments: args, requestHash, ...prepared },
+          this.retention,
+          this.timing.leaseMs,
+        );
+        span.setAttribute("taskferry.task", idForLog(row.taskId));
+        let task: Task;
+        try {
+          task = await this.insert(row, prepared.hold);
+        } catch (error) {
+          // Lost a race against the same idempotency key: the winner's task is the answer.
+          const winner =
+            isWorkflowError(error) &&
+            error.code === "idempotency_conflict" &&
+            (await this.earlierCall(call, requestHash));
+          if (winner) return this.view(winner);
+          throw error;
+        }
+        counters.created.add(1, { engine: task.engine, generation: task.generation });
+        this.audit("task.created", task);
+        if (isTerminal(task.status)) noteEnd(this.log, task);
+        if (task.startPhase === "attempted") await within(this.work.begin(task), this.timing.startWaitMs);
+        return this.view((await this.store.get(task.owner, task.taskId)) ?? task);
+      },
+    );
   }
 
   private async earlierCall(call: CreateCall, requestHash: string): Promise<Task | undefined> {
@@ -193,7 +214,10 @@ export class TaskEngine {
   }
 
   private async insert(row: NewTask, hold: readonly Question[] | undefined): Promise<Task> {
-    const created = { type: "task.created", detail: { workflow: row.workflow, engine: row.engine } };
+    const created: KnownEvent = {
+      type: "task.created",
+      detail: { workflow: row.workflow, engine: row.engine },
+    };
     if (hold === undefined) {
       const { startPhase, createdAt: now } = row;
       const until = now + this.timing.leaseMs;
@@ -214,8 +238,12 @@ export class TaskEngine {
     taskId: string,
     counted: LimitedOperation | "uncounted" = "get",
   ): Promise<TaskView> {
-    if (counted !== "uncounted") await this.limiter.take(owner, counted);
-    return this.view(await this.refresher.poll(await this.row(owner, taskId)));
+    return traced("taskferry.get", about(taskId), async () => {
+      if (counted !== "uncounted") await this.limiter.take(owner, counted);
+      const task = await this.row(owner, taskId);
+      if (counted === "get") this.pollWatch.note(owner, taskId, this.pollMsOf(task));
+      return this.view(await this.refresher.poll(task));
+    });
   }
 
   /** The task as it is stored; no native read. @throws as `get` */
@@ -314,7 +342,15 @@ export class TaskEngine {
    * Takes answers to open questions; unknown and answered keys are ignored.
    * @throws WorkflowError `invalid_arguments` if an answer does not fit its question; the question stays open
    */
-  async answer(owner: Owner, taskId: string, answers: Readonly<Record<string, unknown>>): Promise<TaskView> {
+  answer(owner: Owner, taskId: string, answers: Readonly<Record<string, unknown>>): Promise<TaskView> {
+    return traced("taskferry.answer", about(taskId), () => this.takeAnswers(owner, taskId, answers));
+  }
+
+  private async takeAnswers(
+    owner: Owner,
+    taskId: string,
+    answers: Readonly<Record<string, unknown>>,
+  ): Promise<TaskView> {
     await this.limiter.take(owner, "result");
     const change = async (task: Task) => {
       const stored = await this.store.questions(owner.id, taskId);
@@ -329,7 +365,7 @@ export class TaskEngine {
           ...(!stillOpen && task.status === "input_required" && { status: "working" as const }),
         },
         questions: { answers: accepted },
-        events: keys.map((key) => ({ type: "question.answered", detail: { key } })),
+        events: keys.map((key) => ({ type: "question.answered" as const, detail: { key } })),
       };
     };
     const task = await this.change(owner, taskId, change);
@@ -343,14 +379,18 @@ export class TaskEngine {
    * @param mode `now`: cancelled before this returns, and for ever (draft, 2025-11-25). `cooperative`: cancelled when
    *   the engine says so, or the true outcome (2026-07-28). A task that has ended is left as it is.
    */
-  async cancel(owner: Owner, taskId: string, mode: "now" | "cooperative"): Promise<TaskView> {
+  cancel(owner: Owner, taskId: string, mode: "now" | "cooperative"): Promise<TaskView> {
+    return traced("taskferry.cancel", about(taskId), () => this.takeCancel(owner, taskId, mode));
+  }
+
+  private async takeCancel(owner: Owner, taskId: string, mode: "now" | "cooperative"): Promise<TaskView> {
     await this.limiter.take(owner, "result");
     const task = await this.change(owner, taskId, async (fresh) => {
       if (isTerminal(fresh.status)) return undefined;
       const now = Date.now();
       const unstarted = fresh.startPhase === "held" || fresh.startPhase === "owed";
       const asked = { cancelRequestedAt: fresh.cancelRequestedAt ?? now };
-      const request = { type: "cancel.requested", detail: { mode } };
+      const request = { type: "cancel.requested" as const, detail: { mode } };
       if (mode === "cooperative" && !unstarted) {
         return { patch: { ...asked, dueAt: now, nextReadAt: now }, events: [request] };
       }
@@ -383,7 +423,11 @@ export class TaskEngine {
    * Deletes a task that has ended, with everything that was stored of it.
    * @throws WorkflowError `not_supported` while it runs, or while a stop is owed to its engine
    */
-  async remove(owner: Owner, taskId: string): Promise<void> {
+  remove(owner: Owner, taskId: string): Promise<void> {
+    return traced("taskferry.remove", about(taskId), () => this.removeEnded(owner, taskId));
+  }
+
+  private async removeEnded(owner: Owner, taskId: string): Promise<void> {
     await this.limiter.take(owner, "result");
     const task = await this.row(owner, taskId);
     if (!isTerminal(task.status)) {
@@ -421,20 +465,26 @@ export class TaskEngine {
    * Takes a webhook or event delivery for a workflow's engine and reads the runs again that it is about.
    * @returns how many tasks were concerned @throws if the delivery is not authentic
    */
-  async receive(workflowName: string, request: Omit<EventRequest, "signal">): Promise<number> {
-    const { adapter } = this.servedBy(workflowName);
-    let concerned = 0;
-    for (const ref of await adapter.events(request)) {
-      for (const task of await this.store.findByRun(adapter.engine, canonicalJson(ref))) {
-        concerned += 1;
-        const now = Date.now();
-        const hinted = (fresh: Task) =>
-          isTerminal(fresh.status) ? undefined : { patch: { nextReadAt: now, dueAt: now }, events: [] };
-        await changeTask(this.rows, task, hinted);
-        void this.work.nudge(task.owner, task.taskId);
-      }
-    }
-    return concerned;
+  receive(workflowName: string, request: Omit<EventRequest, "signal">): Promise<number> {
+    const { workflow, adapter } = this.servedBy(workflowName);
+    return traced(
+      "taskferry.receive",
+      () => ({ "taskferry.workflow": workflow.name }),
+      async () => {
+        let concerned = 0;
+        for (const ref of await adapter.events(request)) {
+          for (const task of await this.store.findByRun(adapter.engine, canonicalJson(ref))) {
+            concerned += 1;
+            const now = Date.now();
+            const hinted = (fresh: Task) =>
+              isTerminal(fresh.status) ? undefined : { patch: { nextReadAt: now, dueAt: now }, events: [] };
+            await changeTask(this.rows, task, hinted);
+            void this.work.nudge(task.owner, task.taskId);
+          }
+        }
+        return concerned;
+      },
+    );
   }
 
   /** Holds one of the owner's places for requests that wait. @returns gives it back @throws WorkflowError `limit_exceeded` */
@@ -452,7 +502,7 @@ export class TaskEngine {
   }
 
   /** Counts an event for the audit: who, what, which task; never what was said. */
-  audit(event: string, task: Pick<Task, "owner" | "taskId" | "workflow">): void {
+  audit(event: AuditEvent, task: Pick<Task, "owner" | "taskId" | "workflow">): void {
     audit(this.log, event, task);
   }
 
@@ -484,6 +534,7 @@ export class TaskEngine {
 
   private async closeOnce(): Promise<void> {
     this.recovery.stop();
+    this.census.close();
     this.refresher.close();
     await this.work.drain(this.timing.drainMs, () => this.shutdown.abort());
     for (const { adapter } of this.served.values()) await adapter.close().catch(() => {});
@@ -503,7 +554,7 @@ export class TaskEngine {
     const task = await this.store.get(owner.id, taskId);
     if (task !== undefined && (which === "expired too" || !hasExpired(task))) return task;
     const gone = task !== undefined ? "expired" : await this.store.tombstone(owner.id, taskId);
-    counters.failedLookups.add(1);
+    counters.failedLookups.add(1, {});
     this.log.debug({ owner: idForLog(owner.id), task: idForLog(taskId) }, "task.lookup_failed");
     await this.limiter.missed(owner);
     if (gone === "expired") throw new WorkflowError("task_expired", "Task has expired");
@@ -511,10 +562,14 @@ export class TaskEngine {
   }
 
   private async view(task: Task): Promise<TaskView> {
-    const pollMs = this.workflows.get(task.workflow)?.pollMs ?? 5_000;
+    const pollMs = this.pollMsOf(task);
     // Questions are looked up only where some may be open: the hot path is one read.
     const asked = task.status === "input_required";
     return { task, pollMs, questions: asked ? await this.store.questions(task.owner, task.taskId) : [] };
+  }
+
+  private pollMsOf(task: Task): number {
+    return this.workflows.get(task.workflow)?.pollMs ?? 5_000;
   }
 
   private async change(
@@ -529,6 +584,11 @@ export class TaskEngine {
 /** Opens what the store keeps, and starts looking for owed work. @throws WorkflowError `configuration`, `store_unavailable` */
 export async function createTaskEngine(options: TaskEngineOptions): Promise<TaskEngine> {
   return new TaskEngine(options, await options.store.secret());
+}
+
+/** How spans name a task. */
+function about(taskId: string): () => { "taskferry.task": string } {
+  return () => ({ "taskferry.task": idForLog(taskId) });
 }
 
 function hasExpired(task: Task): boolean {

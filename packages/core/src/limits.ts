@@ -40,6 +40,7 @@ export type LimitedOperation = "create" | "get" | "result" | "list";
 export class Limiter {
   private readonly rates: Readonly<Record<LimitedOperation, RateLimiterMemory>>;
   private readonly misses = new RateLimiterMemory({ points: SUSPICIOUS_MISSES, duration: 60 });
+  private readonly hits = new RateLimiterMemory({ points: 1, duration: 60 });
   private readonly blocked = new Map<string, number>();
 
   constructor(
@@ -64,10 +65,8 @@ export class Limiter {
       if (!(refusal instanceof RateLimiterRes)) throw refusal;
       const retryAfterMs = Math.max(1, refusal.msBeforeNext);
       counters.limitHits.add(1, { limit: operation });
-      // Once a minute and owner: who floods a server must not flood its log.
-      if (refusal.consumedPoints === this.limits[`${operation}PerMinute`] + 1) {
-        this.log.warn({ limit: `${operation}PerMinute`, owner: idForLog(owner.limitKey) }, "limit.hit");
-      }
+      if (refusal.consumedPoints === this.limits[`${operation}PerMinute`] + 1)
+        this.warn(owner, `${operation}PerMinute`);
       throw new WorkflowError(
         "limit_exceeded",
         `Rate limit reached: at most ${this.limits[`${operation}PerMinute`]} ${operation} requests a minute. ` +
@@ -90,7 +89,7 @@ export class Limiter {
   /** @throws WorkflowError `limit_exceeded` when the owner has as many tasks running as it may. */
   async admit(owner: Owner): Promise<void> {
     if ((await this.store.countActive(owner.id)) < this.limits.concurrentTasks) return;
-    counters.limitHits.add(1, { limit: "concurrentTasks" });
+    this.hit(owner, "concurrentTasks");
     throw new WorkflowError(
       "limit_exceeded",
       `Too many tasks at once: at most ${this.limits.concurrentTasks} may run (a cancelled one counts until its engine ` +
@@ -103,7 +102,7 @@ export class Limiter {
   block(owner: Owner): () => void {
     const held = this.blocked.get(owner.limitKey) ?? 0;
     if (held >= this.limits.blockedRequests) {
-      counters.limitHits.add(1, { limit: "blockedRequests" });
+      this.hit(owner, "blockedRequests");
       throw new WorkflowError(
         "limit_exceeded",
         `Too many waiting requests: at most ${this.limits.blockedRequests}.`,
@@ -122,5 +121,19 @@ export class Limiter {
       if (left === 0) this.blocked.delete(owner.limitKey);
       else this.blocked.set(owner.limitKey, left);
     };
+  }
+
+  private hit(owner: Owner, limit: "concurrentTasks" | "blockedRequests"): void {
+    counters.limitHits.add(1, { limit });
+    const first = this.hits.consume(`${limit}:${owner.limitKey}`);
+    void first.then(
+      () => this.warn(owner, limit),
+      () => {},
+    );
+  }
+
+  /** Once a minute, owner and limit: who floods a server must not flood its log. */
+  private warn(owner: Owner, limit: string): void {
+    this.log.warn({ limit, owner: idForLog(owner.limitKey) }, "limit.hit");
   }
 }

@@ -36,11 +36,20 @@ export function nothingOwed(task: Task): boolean {
   return isTerminal(task.status) && !stopOwed(task);
 }
 
-/** Calls the engine in a span of its own, counted by verdict. */
-export function nativeCall<T>(operation: string, task: Task, call: () => Promise<T>): Promise<T> {
-  const attributes = { "taskferry.task": idForLog(task.taskId), "taskferry.engine": task.engine };
-  return traced(`taskferry.engine.${operation}`, attributes, async (span) => {
-    if (task.runUrl !== null) span.setAttribute("taskferry.run", task.runUrl);
+/** Calls the engine in a span of its own, counted and timed by verdict. */
+export function nativeCall<T>(
+  operation: "start" | "find" | "read" | "stop" | "answer",
+  task: Task,
+  call: () => Promise<T>,
+): Promise<T> {
+  const { engine, runUrl } = task;
+  const attributes = () => ({
+    "taskferry.task": idForLog(task.taskId),
+    "taskferry.engine": engine,
+    ...(runUrl !== null && { "taskferry.run": runUrl }),
+  });
+  return traced(`taskferry.engine.${operation}`, attributes, async () => {
+    const began = performance.now();
     let verdict = "ok";
     try {
       return await call();
@@ -48,7 +57,8 @@ export function nativeCall<T>(operation: string, task: Task, call: () => Promise
       verdict = error instanceof NativeCallError ? error.verdict.kind : "error";
       throw error;
     } finally {
-      counters.nativeCalls.add(1, { operation, engine: task.engine, verdict });
+      counters.nativeCalls.add(1, { operation, engine, verdict });
+      counters.nativeDuration.record(performance.now() - began, { operation, engine, verdict });
     }
   });
 }

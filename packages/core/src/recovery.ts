@@ -1,4 +1,5 @@
 /** What a restart owes, and what nobody asks for: due work of every task, taken under leases, and the sweeping of expired ones. */
+import type { Census } from "./census.js";
 import type { Logger } from "./observe.js";
 import type { TaskStore } from "./store/task-store.js";
 import type { Timing } from "./timing.js";
@@ -14,6 +15,7 @@ export interface RecoveryOptions {
   readonly holder: string;
   readonly timing: Timing;
   readonly log: Logger;
+  readonly census: Census;
 }
 
 /** Looks for owed work from the moment it starts: a crash and a quiet hour are the same to it. */
@@ -41,6 +43,7 @@ export class Recovery {
     try {
       await this.takeDue();
       await this.sweep();
+      await this.options.census.tick();
       this.failing = false;
     } catch (error) {
       // Once per outage: the store says on every operation what is wrong with it.

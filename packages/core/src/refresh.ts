@@ -1,4 +1,5 @@
 /** Single-flight, paced reading of native state: by polls, and for those who wait. */
+import { counters } from "./observe.js";
 import type { TaskStore } from "./store/task-store.js";
 import { isTerminal, type Task } from "./task.js";
 import type { Timing } from "./timing.js";
@@ -22,8 +23,11 @@ export class Refresher {
    * @returns the row to answer from
    */
   async poll(task: Task): Promise<Task> {
-    if (isTerminal(task.status) || task.nextReadAt > Date.now()) return task;
     const { owner, taskId } = task;
+    const due = !isTerminal(task.status) && task.nextReadAt <= Date.now();
+    const answer = !due ? "row" : this.work.isStuck(owner, taskId, 0) ? "joined" : "read";
+    counters.polls.add(1, { answer });
+    if (!due) return task;
     if (!this.work.isStuck(owner, taskId, this.timing.readWaitMs)) {
       await within(this.work.run(owner, taskId), this.timing.readWaitMs);
     }

@@ -7,7 +7,7 @@ import { attend } from "./attend.js";
 import { changeTask } from "./change.js";
 import { isWorkflowError } from "./errors.js";
 import { heldStep } from "./held.js";
-import { counters, idForLog } from "./observe.js";
+import { idForLog, traced } from "./observe.js";
 import { nothingOwed, type ServedWorkflow, type WorkContext } from "./owed.js";
 import { firstStart, startRun } from "./start.js";
 import type { Task } from "./task.js";
@@ -86,10 +86,7 @@ export class Work {
   ): Promise<void> {
     const key = keyOf(owner, taskId);
     const current = this.flights.get(key);
-    if (current !== undefined) {
-      counters.coalescedPolls.add(1);
-      return current.done;
-    }
+    if (current !== undefined) return current.done;
     if (this.closed) return Promise.resolve();
     const flight: { since: number; done: Promise<void>; again: boolean } = {
       since: Date.now(),
@@ -127,7 +124,15 @@ export class Work {
         store.renewLease(owner, taskId, { holder, now, until: now + timing.leaseMs }).catch(() => {});
       }, timing.leaseMs / 3);
       renewal.unref();
-      task = await this.owed(task, reason);
+      const { workflow, engine } = task;
+      const attributes = () => ({
+        "taskferry.task": idForLog(taskId),
+        "taskferry.workflow": workflow,
+        "taskferry.engine": engine,
+        "taskferry.reason": reason,
+      });
+      const leased = task;
+      task = await traced("taskferry.work", attributes, () => this.owed(leased, reason));
     } catch (error) {
       // The row still says what is owed; whoever looks next does it.
       if (isWorkflowError(error) && (error.code === "task_not_found" || error.code === "closed")) return;

@@ -9,6 +9,7 @@ import { z } from "zod";
 import type { TaskEngine, TaskView } from "../engine.js";
 import { WorkflowError } from "../errors.js";
 import { isJsonObject, type Json, type JsonObject } from "../json.js";
+import { tracedRequest } from "../observe.js";
 import type { Owner } from "../owner.js";
 import { isTerminal } from "../task.js";
 import { RELATED_TASK, TASKS_EXTENSION, toJsonRpcError } from "../wire/codec.js";
@@ -235,7 +236,7 @@ class Binding {
   private guarded(method: string, handler: RawHandler): RawHandler {
     return async (request, ctx) => {
       try {
-        return await handler(request, ctx);
+        return await tracedRequest(method, ctx.mcpReq._meta, () => handler(request, ctx));
       } catch (error) {
         if (error instanceof PassedOn) throw error.cause;
         const told = toJsonRpcError(error, method);

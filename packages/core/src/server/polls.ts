@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/server";
 import type { TaskEngine } from "../engine.js";
 import { isJsonObject, type Json, type JsonObject } from "../json.js";
+import { tracedRequest } from "../observe.js";
 import type { Owner } from "../owner.js";
 import { isTerminal } from "../task.js";
 import { CLIENT_CAPABILITIES, toJsonRpcError } from "../wire/codec.js";
@@ -42,7 +43,7 @@ export class Polls {
     if (!this.known.has(keyOf(headers, poll.params))) return undefined;
     const meta = poll.params._meta as JsonObject;
     try {
-      const view = await this.engine.get(owner, poll.taskId);
+      const view = await tracedRequest("tasks/get", meta, () => this.engine.get(owner, poll.taskId));
       if (isTerminal(view.task.status)) this.engine.audit("result.retrieved", view.task);
       const result = encodeGet(view, meta[CLIENT_CAPABILITIES] as JsonObject);
       return reply(poll.id, { result: { ...result, _meta: { [SERVER_INFO]: this.serverInfo } } });
@@ -76,7 +77,8 @@ export class Polls {
       return undefined;
     if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version))) return undefined;
     try {
-      return reply(poll.id, { result: await answerLegacyGet(speaker, poll.params, owner, this.engine) });
+      const answer = () => answerLegacyGet(speaker, poll.params, owner, this.engine);
+      return reply(poll.id, { result: await tracedRequest("tasks/get", poll.params._meta, answer) });
     } catch (error) {
       return reply(poll.id, { error: errorObject(error) });
     }

@@ -4,6 +4,7 @@ import type { CompiledQuery, Kysely } from "kysely";
 import { WorkflowError } from "../errors.js";
 import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../task.js";
 import { Access, ofTask } from "./access.js";
+import { countByStatus, owedCancels } from "./census.js";
 import { ChangeFeed } from "./change-feed.js";
 import { toEvent } from "./event-log.js";
 import { Leases } from "./leases.js";
@@ -13,6 +14,7 @@ import { RowWrites } from "./row-writes.js";
 import { type Tables, type TaskRow, toColumns, toQuestion, toTask } from "./schema.js";
 import type { Database } from "./statements.js";
 import type {
+  KnownEvent,
   LeaseRequest,
   ListPosition,
   NewTask,
@@ -125,13 +127,12 @@ export class KyselyTaskStore implements TaskStore {
     return Number((await this.access.first(query.compile()))?.count ?? 0);
   }
 
-  async countByStatus(): Promise<readonly { status: string; engine: string; count: number }[]> {
-    const query = this.build
-      .selectFrom("tasks")
-      .select(["status", "engine", (eb) => eb.fn.countAll<number>().as("count")])
-      .groupBy(["status", "engine"]);
-    const rows = await this.access.all(query.compile());
-    return rows.map((row) => ({ ...row, count: Number(row.count) }));
+  countByStatus(): ReturnType<TaskStore["countByStatus"]> {
+    return countByStatus(this.access);
+  }
+
+  owedCancels(): ReturnType<TaskStore["owedCancels"]> {
+    return owedCancels(this.access);
   }
 
   async update(task: Task, patch: TaskPatch, options: UpdateOptions = {}): Promise<Task> {
@@ -140,7 +141,7 @@ export class KyselyTaskStore implements TaskStore {
     const key = { owner: encodeText(task.owner), taskId: encodeText(task.taskId), version: task.version };
     const visible = options.questions !== undefined || VISIBLE.some((field) => differs(task, patch, field));
     const events = options.events ?? [];
-    const told = events.length === 0 && visible ? [{ type: "task.changed" }] : events;
+    const told = events.length === 0 && visible ? [{ type: "task.changed" } satisfies KnownEvent] : events;
     const changes = toColumns({ ...patch, version: task.version + 1, ...(visible && { updatedAt: now }) });
     // Pacing may be lost in a power cut: then the engine is read once more than needed.
     const durable = told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field));

@@ -55,6 +55,12 @@ export const MIGRATIONS: readonly ((words: DialectWords) => readonly string[])[]
     `CREATE INDEX tombstones_at ON tombstones ("at")`,
     ...guards,
   ],
+  () => [
+    // What metrics count, without a look at the rows.
+    `CREATE INDEX tasks_status ON tasks ("status", "engine")`,
+    `CREATE INDEX tasks_owed_cancels ON tasks ("engine", "cancelRequestedAt")
+      WHERE "cancelRequestedAt" IS NOT NULL AND "cancelConfirmedAt" IS NULL`,
+  ],
 ];
 
 /** @throws WorkflowError `configuration` if the database was written by a newer release */

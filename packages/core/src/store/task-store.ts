@@ -48,14 +48,42 @@ export interface QuestionChanges {
   readonly answers?: Readonly<Record<string, Answer>>;
 }
 
+/** What the event log may say. `docs/observability.md` has the schema of each. */
+export type TaskEventType =
+  | "task.created"
+  | "task.status"
+  | "task.changed"
+  | "task.ended"
+  | "task.deleted"
+  | "task.expired"
+  | "run.starting"
+  | "run.start_deferred"
+  | "run.start_ambiguous"
+  | "run.started"
+  | "run.unreadable"
+  | "run.stop_sent"
+  | "run.stop_failed"
+  | "question.answered"
+  | "answer.delivered"
+  | "answer.deferred"
+  | "answer.lost"
+  | "cancel.requested"
+  | "cancel.confirmed"
+  | "cancel.unresolved";
+
 /** An entry for the append-only event log (the audit). Never arguments, results or secrets. */
 export interface TaskEvent {
-  /** E.g. `task.created`, `run.started`, `task.status`, `cancel.requested`. */
+  /** To the store, any text; the engine writes those of {@link TaskEventType}. */
   readonly type: string;
   readonly detail?: JsonObject;
 }
 
-/** A stored event. `seq` grows; gaps are possible. */
+/** An event as the engine and the store themselves write it. */
+export interface KnownEvent extends TaskEvent {
+  readonly type: TaskEventType;
+}
+
+/** A stored event. `seq` grows; gaps are possible. A newer release may have written a type that this one does not know. */
 export interface StoredEvent extends TaskEvent {
   readonly seq: number;
   readonly at: number;
@@ -107,6 +135,10 @@ export interface TaskStore {
   /** Tasks by status and engine, over all owners, for metrics. */
   countByStatus(): Promise<
     readonly { readonly status: string; readonly engine: string; readonly count: number }[]
+  >;
+  /** Cancels that no engine has confirmed yet, over all owners, with when the oldest of them was asked for. */
+  owedCancels(): Promise<
+    readonly { readonly engine: string; readonly count: number; readonly oldestAt: number }[]
   >;
 
   /**
