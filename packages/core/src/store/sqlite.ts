@@ -264,12 +264,14 @@ function explain(error: unknown, path: string): unknown {
   const code = (error as { code?: string }).code ?? "";
   const make = (kind: "configuration" | "store_unavailable", message: string) =>
     new WorkflowError(kind, message, { cause: error, retryable: kind === "store_unavailable" });
+  // Those that pass go to clients, whom the server's paths do not concern.
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
-    return make("store_unavailable", `The database ${path} is locked by another process; try again`);
+    return make("store_unavailable", "The database is locked by another process; try again");
   }
-  if (code === "SQLITE_FULL") return make("store_unavailable", `The disk of the database ${path} is full`);
+  if (code === "SQLITE_FULL")
+    return make("store_unavailable", "The disk of the database is full; try again when it has room");
   if (code.startsWith("SQLITE_IOERR"))
-    return make("store_unavailable", `The database ${path} cannot be read or written`);
+    return make("store_unavailable", "The database cannot be read or written; try again");
   if (code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT")) {
     return make(
       "configuration",
