@@ -10,6 +10,7 @@ import type {
   RemoteTask,
   StartOptions,
   TaskClient,
+  ToolResult,
 } from "./task-client.js";
 import { waitForEnd } from "./wait.js";
 
@@ -35,7 +36,8 @@ export class DraftTaskClient implements TaskClient {
     private readonly transport: StreamableHTTPClientTransport,
     private readonly options: ConnectOptions,
   ) {
-    transport.onmessage = (message) => void this.receive(message as Message);
+    // A reply that the connection cannot take any more: the server asks the next session again.
+    transport.onmessage = (message) => void this.receive(message as Message).catch(() => {});
     // Whoever waits for an answer would wait for ever.
     transport.onclose = () => {
       for (const settle of this.pending.values())
@@ -103,7 +105,8 @@ export class DraftTaskClient implements TaskClient {
         const status = String(task.status) as Ending["status"];
         if (status !== "completed")
           return { status, ...(typeof task.error === "string" && { error: task.error }) };
-        return { status, result: await this.request("tasks/result", { taskId, _meta }).reply };
+        const result = await this.request("tasks/result", { taskId, _meta }).reply;
+        return { status, result: result as ToolResult };
       },
       cancel: () =>
         this.send({
@@ -133,15 +136,22 @@ export class DraftTaskClient implements TaskClient {
     return this.transport.send({ jsonrpc: "2.0", ...message } as JSONRPCMessage);
   }
 
+  /** What a question is answered with. */
+  private async answered(params: JsonObject): Promise<JsonObject> {
+    const { answer = () => ({ action: "cancel" }) } = this.options;
+    try {
+      return { result: { ...(await answer(params as unknown as AskedQuestion)) } as JsonObject };
+    } catch (error) {
+      return { error: { code: -32603, message: error instanceof Error ? error.message : String(error) } };
+    }
+  }
+
   private async receive({ id, method, params = {}, ...reply }: Message): Promise<void> {
     if (method === "notifications/tasks/created") {
       const { taskId } = (meta(params)[RELATED_TASK] ?? {}) as JsonObject;
       this.created.get(String(taskId))?.();
     } else if (method === "elicitation/create" && id !== undefined) {
-      const answer = this.options.answer;
-      const result =
-        answer === undefined ? { action: "cancel" } : await answer(params as unknown as AskedQuestion);
-      await this.send({ id, result: { ...result } as JsonObject });
+      await this.send({ id, ...(await this.answered(params)) });
     } else if (method !== undefined && id !== undefined) {
       await this.send({ id, error: { code: -32601, message: "Method not found" } });
     } else if (id !== undefined) {

@@ -12,4 +12,5 @@ export type {
   StartOptions,
   TaskClient,
   TaskStatus,
+  ToolResult,
 } from "./task-client.js";

@@ -1,5 +1,10 @@
 /** 2025-11-25 and 2026-07-28: the official client with `@modelcontextprotocol/ext-tasks` on top. */
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  ProtocolError,
+  StreamableHTTPClientTransport,
+  specTypeSchemas,
+} from "@modelcontextprotocol/client";
 import {
   createApplicationInputHandler,
   createTaskSessionFromClient,
@@ -20,6 +25,7 @@ import type {
   RemoteTask,
   StartOptions,
   TaskClient,
+  ToolResult,
 } from "./task-client.js";
 
 const MODERN = "2026-07-28";
@@ -108,6 +114,20 @@ export class SdkTaskClient implements TaskClient {
     await this.client.close();
   }
 
+  /** What the call would have answered (2025-11-25, `tasks/result`). @returns undefined if that is an error */
+  private async answerOf(taskId: string, signal: AbortSignal | undefined): Promise<ToolResult | undefined> {
+    try {
+      return (await this.client.request(
+        { method: "tasks/result", params: { taskId } },
+        specTypeSchemas.CallToolResult,
+        { ...(signal !== undefined && { signal }) },
+      )) as ToolResult;
+    } catch (error) {
+      if (error instanceof ProtocolError) return undefined;
+      throw error;
+    }
+  }
+
   private task(execution: Extract<ToolExecution<unknown>, { kind: "task" }>): RemoteTask {
     const { taskId } = execution.handle;
     return {
@@ -131,11 +151,12 @@ export class SdkTaskClient implements TaskClient {
           },
         });
         if (outcome.status === "completed")
-          return { status: "completed", result: outcome.result as JsonObject };
-        return {
-          status: outcome.status,
-          ...(outcome.status === "failed" && { error: outcome.error.message }),
-        };
+          return { status: "completed", result: outcome.result as ToolResult };
+        if (outcome.status === "cancelled") return { status: "cancelled" };
+        // The SDK does not ask on where a task has failed, and in 2025-11-25 that is every `isError`.
+        const result = this.generation === MODERN ? undefined : await this.answerOf(taskId, signal);
+        if (result !== undefined) return { status: "completed", result };
+        return { status: "failed", error: outcome.error.message };
       },
       cancel: () => execution.cancel(),
     };

@@ -25,11 +25,22 @@ export interface TaskStatus {
   readonly message?: string;
 }
 
-/** How a task ended. */
+/** What a tool answers. */
+export type ToolResult = JsonObject & {
+  readonly content: readonly JsonObject[];
+  readonly structuredContent?: JsonObject;
+  /** The work was carried out and failed: `content` says why. */
+  readonly isError?: boolean;
+};
+
+/**
+ * How a task ended: `completed` if the call has an answer, perhaps with `isError`; `failed` if it has none. What
+ * 2025-11-25 itself calls `failed` has an answer as a rule.
+ */
 export interface Ending {
   readonly status: "completed" | "failed" | "cancelled" | "unknown";
-  /** What the call would have answered: a `CallToolResult`, perhaps with `isError`. */
-  readonly result?: JsonObject;
+  /** What the call would have answered, perhaps with `isError`. */
+  readonly result?: ToolResult;
   /** Why the call could not be carried out, or that its outcome is lost. */
   readonly error?: string;
 }

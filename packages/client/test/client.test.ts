@@ -32,6 +32,13 @@ async function served() {
           return answer.action === "accept" ? `Hello, ${answer.content.name}` : "Nobody";
         }),
       }),
+      defineWorkflow({
+        name: "sink",
+        pollMs: 20,
+        adapter: asyncFunction(async () => {
+          throw new Error("There is a hole in the hull");
+        }),
+      }),
       defineWorkflow({ name: "forever", pollMs: 20, adapter: asyncFunction(forever) }),
       defineWorkflow({
         name: "plain",
@@ -90,6 +97,29 @@ describe.each(GENERATIONS)("%s", (generation) => {
     const ending = await (await client.start("greet")).end();
     expect(JSON.stringify(ending.result)).toContain("Hello, Ada");
     expect(asked).toEqual(["Who?"]);
+  });
+
+  test("an answer that throws leaves the session alive", async () => {
+    let asked = () => {};
+    const wasAsked = new Promise<void>((resolve) => {
+      asked = resolve;
+    });
+    const client = await connected(await served(), generation, () => {
+      asked();
+      throw new Error("Nobody is here");
+    });
+    const task = await client.start("greet");
+    task.end().catch(() => {});
+    await wasAsked;
+    expect(["input_required", "working", "failed"]).toContain((await task.status()).status);
+  });
+
+  test("work that fails ends with the answer that says why", async () => {
+    const client = await connected(await served(), generation);
+    const { status, result } = await (await client.start("sink")).end();
+    expect(status).toBe("completed");
+    expect(result?.isError).toBe(true);
+    expect(JSON.stringify(result?.content)).toContain("There is a hole in the hull");
   });
 
   test("a cancelled task ends as cancelled", async () => {
