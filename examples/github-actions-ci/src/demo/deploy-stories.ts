@@ -1,7 +1,7 @@
 /** Deployments that wait for a review: the environment's question goes to the human in front of the client. */
-import { runOf, withClients } from "./results.js";
+import { type Answerer, check, tell, until, withClients } from "@taskferry/example-stage";
+import { runOf } from "./results.js";
 import type { Stage } from "./stage.js";
-import { check, tell, until } from "./timeline.js";
 
 export function deploymentsAreApproved(stage: Stage): Promise<void> {
   return review(stage, "production", "approve");
@@ -13,10 +13,12 @@ export function deploymentsAreRejected(stage: Stage): Promise<void> {
 
 async function review(stage: Stage, name: string, decision: "approve" | "reject"): Promise<void> {
   const { github } = stage;
-  const answer = (generation: string) => (message: string) => {
-    tell(generation, `is asked: ${message}`);
-    return { decision, comment: `${decision}: ${generation}` };
-  };
+  const answer =
+    (generation: string): Answerer =>
+    ({ message }) => {
+      tell(generation, `is asked: ${message}`);
+      return { action: "accept", content: { decision, comment: `${decision}: ${generation}` } };
+    };
   await withClients(await stage.clients(answer), async (client) => {
     const { generation } = client;
     const environment = `${name}-${generation}`;

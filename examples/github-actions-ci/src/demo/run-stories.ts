@@ -1,8 +1,8 @@
 /** Runs that are dispatched, watched, run again and cancelled, each by clients of all three generations. */
+import { check, tell, textOf, until, withClients } from "@taskferry/example-stage";
 import { latest, type RunRecord } from "@taskferry/github-actions-emulator";
-import { runOf, textOf, withClients } from "./results.js";
+import { runOf } from "./results.js";
 import type { Stage } from "./stage.js";
-import { check, tell, until } from "./timeline.js";
 
 /** Three dispatches in the same moment: three runs, nobody's mixed up. */
 export async function ciIsRun(stage: Stage): Promise<void> {
@@ -23,7 +23,11 @@ export async function ciIsRun(stage: Stage): Promise<void> {
     if (task === undefined) throw new Error("no task");
     // The founding draft has no status messages.
     if (generation !== "draft") {
-      const { message } = await until("progress", task.look, ({ message = "" }) => /running/.test(message));
+      const { message } = await until(
+        "progress",
+        () => task.status(),
+        ({ message = "" }) => /running/.test(message),
+      );
       tell(generation, `sees: ${message}`);
       check(
         generation,
@@ -113,19 +117,27 @@ export async function runsAreCancelled(stage: Stage): Promise<void> {
     const task = await client.start("run_ci", { pattern: `cancelled by ${generation}` });
     const run = github.runWith({ pattern: `cancelled by ${generation}` });
     await github.begin(run);
-    await until("a running task", task.look, ({ status }) => status === "working");
+    await until(
+      "a running task",
+      () => task.status(),
+      ({ status }) => status === "working",
+    );
     await task.cancel();
     await until(
       "the cancel at GitHub",
       async () => run.cancels.length,
       (count) => count > 0,
     );
-    const { status } = await task.look();
+    const { status } = await task.status();
     // GitHub has taken the cancel, and its always() steps go on.
     const expected = generation === "2026-07-28" ? "working" : "cancelled";
     check(generation, `while always() steps run: ${status}`, status === expected && isRunning(run));
     await github.endCancelled(run);
-    const end = await until("the end", task.look, (seen) => seen.status !== "working");
+    const end = await until(
+      "the end",
+      () => task.status(),
+      (seen) => seen.status !== "working",
+    );
     check(generation, `when they are done: ${end.status}`, end.status === "cancelled");
   });
 }

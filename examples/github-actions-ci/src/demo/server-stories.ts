@@ -1,10 +1,7 @@
 /** What the server adds: hints from webhooks, clients that know no tasks, and runs that outlive it. */
-import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
-import { connectLegacy } from "./legacy-client.js";
-import { runOf, textOf, withClients } from "./results.js";
+import { check, PlainClient, tell, textOf, until, withClients } from "@taskferry/example-stage";
+import { runOf } from "./results.js";
 import type { Stage } from "./stage.js";
-import type { ToolResult } from "./task-client.js";
-import { check, tell, until } from "./timeline.js";
 
 /** When the budget of requests is nearly used up, runs are read minutes apart. A delivery tells at once. */
 export async function webhooksWakeClients(stage: Stage): Promise<void> {
@@ -18,7 +15,11 @@ export async function webhooksWakeClients(stage: Stage): Promise<void> {
     const task = await client.start("run_ci", { pattern });
     const run = github.runWith({ pattern });
     await github.begin(run);
-    await until("a running task", task.look, ({ status }) => status === "working");
+    await until(
+      "a running task",
+      () => task.status(),
+      ({ status }) => status === "working",
+    );
     const ended = task.end();
     const since = Date.now();
     await github.succeed(run);
@@ -40,46 +41,38 @@ export async function plainClientsAreServed(stage: Stage): Promise<void> {
   const { github } = stage;
   // This story goes by polling alone.
   github.webhookUrl = undefined;
-  const client = await connectLegacy(stage.url);
-  const { tools } = await client.listTools();
-  tell("plain", `sees ${tools.map((tool) => tool.name).join(", ")}`);
+  const client = await PlainClient.connect(stage.url);
+  tell("plain", `sees ${(await client.tools()).join(", ")}`);
 
   const messages: string[] = [];
-  const call = client.callTool({ name: "run_ci", arguments: { pattern: "plain" } }, CallToolResultSchema, {
-    onprogress: ({ message = "" }) => {
-      if (message !== "" && messages.at(-1) !== message) tell("plain", `progress: ${message}`);
-      messages.push(message);
-    },
-    timeout: 90_000,
+  const call = client.call("run_ci", { pattern: "plain" }, (message) => {
+    if (message !== "" && messages.at(-1) !== message) tell("plain", `progress: ${message}`);
+    messages.push(message);
   });
   await until("the dispatch", async () => isDispatched(stage, { pattern: "plain" }), Boolean);
   const run = github.runWith({ pattern: "plain" });
   await github.begin(run);
   await until("progress", async () => messages.some((message) => message.includes("running")), Boolean);
   await github.succeed(run);
-  const { conclusion } = runOf((await call) as ToolResult);
+  const { conclusion } = runOf(await call);
   check("plain", "got progress and the result of one ordinary call", conclusion === "success");
 
   // Nobody can be asked through this client, so the call comes back with a handle.
   const environment = "production-plain";
-  const asking = client.callTool({ name: "deploy", arguments: { environment } }, CallToolResultSchema, {
-    timeout: 90_000,
-  });
+  const asking = client.call("deploy", { environment });
   await until("the dispatch", async () => isDispatched(stage, { environment }), Boolean);
   const deployment = github.runWith({ environment });
   await github.waitForReview(deployment, environment);
   const { task } = (await asking).structuredContent as { task: { taskId: string } };
   tell("plain", "cannot be asked, so it got a handle with the question in words");
-  const answer = { taskId: task.taskId, content: { decision: "approve" } };
-  await client.callTool({ name: "task_answer", arguments: answer });
+  await client.call("task_answer", { taskId: task.taskId, content: { decision: "approve" } });
   await until(
     "the review",
     async () => deployment.reviews.length,
     (count) => count > 0,
   );
   await github.goOn(deployment);
-  const waiting = { taskId: task.taskId, waitSeconds: 30 };
-  const end = (await client.callTool({ name: "task_status", arguments: waiting })) as ToolResult;
+  const end = await client.call("task_status", { taskId: task.taskId, waitSeconds: 30 });
   check("plain", "approved with a companion tool", textOf(end).includes("success"));
   await client.close();
   github.webhookUrl = stage.webhookUrl;
@@ -113,7 +106,7 @@ export async function runsOutliveTheServer(stage: Stage): Promise<void> {
   await withClients(await stage.clients(), async (client) => {
     const { generation } = client;
     const task = await client.resume(handles.get(generation) ?? "");
-    const seen = await task.look();
+    const seen = await task.status();
     tell(generation, `a new session reads: ${seen.status}${seen.message ? `, ${seen.message}` : ""}`);
     const run = github.runWith({ pattern: `outlives ${generation}` });
     server.state.reveal(run);

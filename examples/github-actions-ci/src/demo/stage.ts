@@ -1,15 +1,13 @@
 /** Where the stories play: GitHub, the server that comes and goes, and the clients. */
+
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DraftClient } from "./draft-client.js";
+import type { TaskClient } from "@taskferry/client";
+import { type Answerer, openClients, type ServerProcess, startServer } from "@taskferry/example-stage";
 import { GitHub } from "./github.js";
-import { LegacyClient } from "./legacy-client.js";
-import { ModernClient } from "./modern-client.js";
-import { type ServerProcess, startServer } from "./server-process.js";
-import type { Answerer, TaskClient } from "./task-client.js";
 
-const GENERATIONS = [DraftClient, LegacyClient, ModernClient];
+const SERVER = new URL("../server.js", import.meta.url);
 
 export class Stage {
   private constructor(
@@ -23,7 +21,7 @@ export class Stage {
   static async open(): Promise<Stage> {
     const github = await GitHub.open();
     const home = await mkdtemp(join(tmpdir(), "taskferry-github-"));
-    return new Stage(github, home, await startServer(home, github.environment));
+    return new Stage(github, home, await serve(home, github));
   }
 
   get url(): string {
@@ -39,20 +37,13 @@ export class Stage {
   }
 
   async startServer(): Promise<void> {
-    this.server = await startServer(this.home, this.github.environment);
+    this.server = await serve(this.home, this.github);
     this.github.webhookUrl = this.webhookUrl;
   }
 
-  /** One client of each generation. Each tells its questions to `answerer`, with its own name. */
-  clients(answerer: (generation: string) => Answerer = neverAsked): Promise<TaskClient[]> {
-    return Promise.all(
-      GENERATIONS.map(async (generation): Promise<TaskClient> => {
-        const client: TaskClient = await generation.connect(this.url, (message) =>
-          answerer(client.generation)(message),
-        );
-        return client;
-      }),
-    );
+  /** One client of each generation. Each asks `answerer` with its own name. */
+  clients(answerer?: (generation: string) => Answerer): Promise<TaskClient[]> {
+    return openClients(this.url, answerer);
   }
 
   async close(): Promise<void> {
@@ -62,8 +53,6 @@ export class Stage {
   }
 }
 
-function neverAsked(generation: string): Answerer {
-  return (message) => {
-    throw new Error(`${generation} was asked: ${message}`);
-  };
+function serve(home: string, github: GitHub): Promise<ServerProcess> {
+  return startServer(SERVER, { ...github.environment, TASKFERRY_HOME: home });
 }

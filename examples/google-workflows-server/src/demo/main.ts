@@ -1,4 +1,5 @@
 /** The whole demo: two workflows behind the server, real clients of three generations in front of it. */
+import { play, tell, verdict } from "@taskferry/example-stage";
 import {
   cancelsReachGoogle,
   failuresAreReadable,
@@ -7,7 +8,6 @@ import {
 } from "./order-stories.js";
 import { plainClientsAreServed, pushesWakeClients, startsOutliveTheServer } from "./server-stories.js";
 import { Stage } from "./stage.js";
-import { tell, verdict } from "./timeline.js";
 
 const stories = [
   ordersAreShipped,
@@ -22,10 +22,7 @@ const stories = [
 const stage = await Stage.open();
 try {
   tell("google", "a local server of Google's gRPC and REST protocols plays the two workflows");
-  for (const story of stories) {
-    console.log(`\n${story.name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)}`);
-    await story(stage);
-  }
+  await play(stories, stage);
 } finally {
   await stage.close();
 }

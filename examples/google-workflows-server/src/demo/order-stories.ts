@@ -1,7 +1,7 @@
 /** What happens to orders, each story played by real clients of all three generations. */
-import { textOf, trackingOf, withClients } from "./results.js";
+import { type Answerer, check, tell, textOf, until, withClients } from "@taskferry/example-stage";
+import { trackingOf } from "./results.js";
 import type { Stage } from "./stage.js";
-import { check, tell, until } from "./timeline.js";
 
 const ORDER = { item: "paddles", quantity: 2, secondsPerStep: 2 };
 
@@ -19,7 +19,7 @@ export async function ordersAreShipped(stage: Stage): Promise<void> {
       // The founding draft has a status for it and no messages.
       const { status, message = "" } = await until(
         "a queued task",
-        task.look,
+        () => task.status(),
         (seen) => seen.status === "submitted" || /Queued/.test(seen.message ?? ""),
       );
       tell(generation, `started, and sees: ${status}${message && `, ${message}`}`);
@@ -33,12 +33,16 @@ export async function ordersAreShipped(stage: Stage): Promise<void> {
     tasks.map(async (task, index) => {
       const generation = clients[index]?.generation ?? "";
       const steps = new Set<string>();
-      await until("the last step", task.look, ({ status, message = "" }) => {
-        const step = /^Step (\w+)/.exec(message)?.[1];
-        if (step !== undefined && !steps.has(step)) tell(generation, `sees: ${message}`);
-        if (step !== undefined) steps.add(step);
-        return status !== "submitted" && (generation === "draft" || steps.size >= 2);
-      });
+      await until(
+        "the last step",
+        () => task.status(),
+        ({ status, message = "" }) => {
+          const step = /^Step (\w+)/.exec(message)?.[1];
+          if (step !== undefined && !steps.has(step)) tell(generation, `sees: ${message}`);
+          if (step !== undefined) steps.add(step);
+          return status !== "submitted" && (generation === "draft" || steps.size >= 2);
+        },
+      );
       const { result } = await task.end();
       check(generation, `shipped as ${trackingOf(result)}`, trackingOf(result) === `TF-order-${generation}`);
     }),
@@ -61,17 +65,24 @@ export async function failuresAreReadable(stage: Stage): Promise<void> {
 
 /** A callback that a step waits for is a question; the answer calls it. */
 export async function refundsAreAsked(stage: Stage): Promise<void> {
-  const approve = (generation: string) => (message: string) => {
-    tell(generation, `is asked: ${message}`);
-    return { reason: `damaged, says ${generation}` };
-  };
+  const approve =
+    (generation: string): Answerer =>
+    ({ message }) => {
+      tell(generation, `is asked: ${message}`);
+      return { action: "accept", content: { reason: `damaged, says ${generation}` } };
+    };
   await withClients(await stage.clients(approve), async (client) => {
     const { generation } = client;
     const task = await client.start("refund_order", { orderId: `broken-${generation}`, amount: 12.5 });
     const { refunded, reason } = (await task.end()).result?.structuredContent ?? {};
     check(generation, `refunded: ${reason}`, refunded === true && reason === `damaged, says ${generation}`);
   });
-  const decline = (generation: string) => (message: string) => void tell(generation, `declines: ${message}`);
+  const decline =
+    (generation: string): Answerer =>
+    ({ message }) => {
+      tell(generation, `declines: ${message}`);
+      return { action: "decline" };
+    };
   await withClients(await stage.clients(decline), async (client) => {
     const { generation } = client;
     const task = await client.start("refund_order", { orderId: `intact-${generation}`, amount: 99 });
@@ -89,7 +100,11 @@ export async function cancelsReachGoogle(stage: Stage): Promise<void> {
     const { generation } = client;
     const orderId = `cancelled-${generation}`;
     const task = await client.start("ship_order", { ...ORDER, orderId, secondsPerStep: 600 });
-    await until("a running task", task.look, ({ status }) => status === "working");
+    await until(
+      "a running task",
+      () => task.status(),
+      ({ status }) => status === "working",
+    );
     await task.cancel();
     const { status } = await task.end();
     await until(

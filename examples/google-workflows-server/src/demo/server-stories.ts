@@ -1,11 +1,8 @@
 /** What the server adds: hints from Pub/Sub, clients that know no tasks, and starts that outlive it. */
-import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { check, PlainClient, tell, textOf, until, withClients } from "@taskferry/example-stage";
 import { CloudFault } from "@taskferry/google-workflows-emulator";
-import { connectLegacy } from "./legacy-client.js";
-import { textOf, trackingOf, withClients } from "./results.js";
+import { trackingOf } from "./results.js";
 import type { Stage } from "./stage.js";
-import type { ToolResult } from "./task-client.js";
-import { check, tell, until } from "./timeline.js";
 
 const ORDER = { item: "oars", quantity: 1, secondsPerStep: 600 };
 
@@ -25,7 +22,7 @@ export async function pushesWakeClients(stage: Stage): Promise<void> {
   cloud.inject("getExecution", { kind: "refuse", fault, times: clients.length });
   await until(
     "the refusals",
-    () => Promise.all(tasks.map((task) => task?.look())).then(() => cloud.count("getExecution") - asked),
+    () => Promise.all(tasks.map((task) => task?.status())).then(() => cloud.count("getExecution") - asked),
     (count) => count >= clients.length,
   );
   tell("google", "its quota is used up: it wants to be left alone for a minute");
@@ -52,30 +49,23 @@ export async function pushesWakeClients(stage: Stage): Promise<void> {
 
 /** A client that knows no tasks gets progress and the result of one ordinary call, or a handle with the question. */
 export async function plainClientsAreServed(stage: Stage): Promise<void> {
-  const client = await connectLegacy(stage.url);
-  const { tools } = await client.listTools();
-  tell("plain", `sees ${tools.map((tool) => tool.name).join(", ")}`);
+  const client = await PlainClient.connect(stage.url);
+  tell("plain", `sees ${(await client.tools()).join(", ")}`);
   const messages = new Set<string>();
-  const order = { name: "ship_order", arguments: { ...ORDER, orderId: "plain", secondsPerStep: 1 } };
-  const shipped = await client.callTool(order, CallToolResultSchema, {
-    onprogress: ({ message = "" }) => {
-      if (message !== "" && !messages.has(message)) tell("plain", `progress: ${message}`);
-      messages.add(message);
-    },
-    timeout: 90_000,
+  const order = { ...ORDER, orderId: "plain", secondsPerStep: 1 };
+  const shipped = await client.call("ship_order", order, (message) => {
+    if (message !== "" && !messages.has(message)) tell("plain", `progress: ${message}`);
+    messages.add(message);
   });
-  const good = messages.size > 1 && trackingOf(shipped as ToolResult) === "TF-plain";
+  const good = messages.size > 1 && trackingOf(shipped) === "TF-plain";
   check("plain", "got progress and the result of one ordinary call", good);
 
   // Nobody can be asked through this client, so the call comes back with a handle.
-  const refund = { name: "refund_order", arguments: { orderId: "plain", amount: 3 } };
-  const asked = await client.callTool(refund, CallToolResultSchema, { timeout: 90_000 });
+  const asked = await client.call("refund_order", { orderId: "plain", amount: 3 });
   const { task } = asked.structuredContent as { task: { taskId: string } };
   tell("plain", "cannot be asked, so it got a handle with the question in words");
-  const answer = { taskId: task.taskId, content: { reason: "it sank" } };
-  await client.callTool({ name: "task_answer", arguments: answer });
-  const waiting = { taskId: task.taskId, waitSeconds: 30 };
-  const end = (await client.callTool({ name: "task_status", arguments: waiting })) as ToolResult;
+  await client.call("task_answer", { taskId: task.taskId, content: { reason: "it sank" } });
+  const end = await client.call("task_status", { taskId: task.taskId, waitSeconds: 30 });
   check("plain", "answered with a companion tool", textOf(end).includes("it sank"));
   await client.close();
 }
@@ -105,7 +95,7 @@ export async function startsOutliveTheServer(stage: Stage): Promise<void> {
   await withClients(await stage.clients(), async (client) => {
     const { generation } = client;
     const task = await client.resume(handles.get(generation) ?? "");
-    const seen = await task.look();
+    const seen = await task.status();
     tell(generation, `a new session reads: ${seen.status}${seen.message ? `, ${seen.message}` : ""}`);
     const tracking = trackingOf((await task.end()).result);
     const count = google.executionsFor(orderOf(generation)).length;

@@ -1,15 +1,13 @@
 /** Where the stories play: Google Cloud, the server that comes and goes, and the clients. */
+
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DraftClient } from "./draft-client.js";
+import type { TaskClient } from "@taskferry/client";
+import { type Answerer, openClients, type ServerProcess, startServer } from "@taskferry/example-stage";
 import { GoogleCloud } from "./google-cloud.js";
-import { LegacyClient } from "./legacy-client.js";
-import { ModernClient } from "./modern-client.js";
-import { type ServerProcess, startServer } from "./server-process.js";
-import type { Answerer, TaskClient } from "./task-client.js";
 
-const GENERATIONS = [DraftClient, LegacyClient, ModernClient];
+const SERVER = new URL("../server.js", import.meta.url);
 
 export class Stage {
   private constructor(
@@ -21,7 +19,7 @@ export class Stage {
   static async open(): Promise<Stage> {
     const google = await GoogleCloud.open();
     const home = await mkdtemp(join(tmpdir(), "taskferry-google-"));
-    return new Stage(google, home, await startServer(home, google.environment));
+    return new Stage(google, home, await serve(home, google));
   }
 
   get url(): string {
@@ -37,19 +35,12 @@ export class Stage {
   }
 
   async startServer(): Promise<void> {
-    this.server = await startServer(this.home, this.google.environment);
+    this.server = await serve(this.home, this.google);
   }
 
-  /** One client of each generation. Each tells its questions to `answerer`, with its own name. */
-  clients(answerer: (generation: string) => Answerer = neverAsked): Promise<TaskClient[]> {
-    return Promise.all(
-      GENERATIONS.map(async (generation): Promise<TaskClient> => {
-        const client: TaskClient = await generation.connect(this.url, (message) =>
-          answerer(client.generation)(message),
-        );
-        return client;
-      }),
-    );
+  /** One client of each generation. Each asks `answerer` with its own name. */
+  clients(answerer?: (generation: string) => Answerer): Promise<TaskClient[]> {
+    return openClients(this.url, answerer);
   }
 
   async close(): Promise<void> {
@@ -59,8 +50,6 @@ export class Stage {
   }
 }
 
-function neverAsked(generation: string): Answerer {
-  return (message) => {
-    throw new Error(`${generation} was asked: ${message}`);
-  };
+function serve(home: string, google: GoogleCloud): Promise<ServerProcess> {
+  return startServer(SERVER, { ...google.environment, TASKFERRY_HOME: home, NODE_NO_WARNINGS: "1" });
 }

@@ -1,4 +1,5 @@
 /** The whole demo: two state machines behind the server, real clients of three generations in front of it. */
+import { play, tell, verdict } from "@taskferry/example-stage";
 import { Stage } from "./stage.js";
 import {
   approvalsAreAsked,
@@ -9,7 +10,6 @@ import {
   repeatsStartNothingNew,
   reportsSurviveTheServer,
 } from "./stories.js";
-import { tell, verdict } from "./timeline.js";
 
 const stories = [
   reportsSurviveTheServer,
@@ -25,10 +25,7 @@ console.log("Starting Step Functions; the first time, moto is installed for it â
 const stage = await Stage.open();
 try {
   tell("engine", stage.cloud.name);
-  for (const story of stories) {
-    console.log(`\n${story.name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)}`);
-    await story(stage);
-  }
+  await play(stories, stage);
 } finally {
   await stage.close();
 }

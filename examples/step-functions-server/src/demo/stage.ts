@@ -1,15 +1,13 @@
 /** Where the stories play: the cloud, the server that comes and goes, and the clients. */
+
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TaskClient } from "@taskferry/client";
+import { type Answerer, openClients, type ServerProcess, startServer } from "@taskferry/example-stage";
 import { type Cloud, openCloud } from "./cloud.js";
-import { DraftClient } from "./draft-client.js";
-import { LegacyClient } from "./legacy-client.js";
-import { ModernClient } from "./modern-client.js";
-import { type ServerProcess, startServer } from "./server-process.js";
-import type { Answerer, TaskClient } from "./task-client.js";
 
-const GENERATIONS = [DraftClient, LegacyClient, ModernClient];
+const SERVER = new URL("../server.js", import.meta.url);
 
 export class Stage {
   private constructor(
@@ -21,7 +19,7 @@ export class Stage {
   static async open(): Promise<Stage> {
     const cloud = await openCloud();
     const home = await mkdtemp(join(tmpdir(), "taskferry-step-functions-"));
-    return new Stage(cloud, home, await startServer(home, cloud));
+    return new Stage(cloud, home, await serve(home, cloud));
   }
 
   get url(): string {
@@ -33,19 +31,12 @@ export class Stage {
   }
 
   async startServer(): Promise<void> {
-    this.server = await startServer(this.home, this.cloud);
+    this.server = await serve(this.home, this.cloud);
   }
 
-  /** One client of each generation. Each tells its questions to `answerer`, with its own name. */
-  clients(answerer: (generation: string) => Answerer = neverAsked): Promise<TaskClient[]> {
-    return Promise.all(
-      GENERATIONS.map(async (generation): Promise<TaskClient> => {
-        const client: TaskClient = await generation.connect(this.url, (message) =>
-          answerer(client.generation)(message),
-        );
-        return client;
-      }),
-    );
+  /** One client of each generation. Each asks `answerer` with its own name. */
+  clients(answerer?: (generation: string) => Answerer): Promise<TaskClient[]> {
+    return openClients(this.url, answerer);
   }
 
   async close(): Promise<void> {
@@ -55,8 +46,15 @@ export class Stage {
   }
 }
 
-function neverAsked(generation: string): Answerer {
-  return (message) => {
-    throw new Error(`${generation} was asked: ${message}`);
-  };
+function serve(home: string, { arns, endpoint }: Cloud): Promise<ServerProcess> {
+  return startServer(SERVER, {
+    ...arns,
+    TASKFERRY_HOME: home,
+    // All that tells the emulator from AWS: the SDK reads these by itself.
+    AWS_ENDPOINT_URL_SFN: endpoint,
+    AWS_ACCESS_KEY_ID: "test",
+    AWS_SECRET_ACCESS_KEY: "test",
+    AWS_SESSION_TOKEN: "",
+    NODE_NO_WARNINGS: "1",
+  });
 }

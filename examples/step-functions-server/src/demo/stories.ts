@@ -1,13 +1,22 @@
 /** What happens on the stage. Each story is played by real clients of all three generations. */
-import { CallToolResultSchema } from "@modelcontextprotocol/sdk/types.js";
-import { connectLegacy } from "./legacy-client.js";
+import type { TaskClient, ToolResult } from "@taskferry/client";
+import {
+  type Answerer,
+  check,
+  PlainClient,
+  tell,
+  textOf,
+  until,
+  withClients,
+} from "@taskferry/example-stage";
 import type { Stage } from "./stage.js";
-import type { Ending, RemoteTask, TaskClient, ToolResult } from "./task-client.js";
-import { check, tell, until } from "./timeline.js";
 
 const REPORT = { topic: "ferries", chapters: ["Hulls", "Harbours", "Tides"], seconds: 2 };
-const pagesOf = ({ result }: Ending) =>
-  (result?.structuredContent as { chapters?: { pages: number }[] } | undefined)?.chapters?.length;
+/** How many chapters the report has. */
+function chaptersOf(result: ToolResult | undefined): number | undefined {
+  const chapters = result?.structuredContent?.["chapters"];
+  return Array.isArray(chapters) ? chapters.length : undefined;
+}
 
 /** Starts, progress, a server that is killed, and results that are fetched in new sessions. */
 export async function reportsSurviveTheServer(stage: Stage): Promise<void> {
@@ -20,8 +29,10 @@ export async function reportsSurviveTheServer(stage: Stage): Promise<void> {
     tell(client.generation, "started write_report as a task");
     // The founding draft has no status messages.
     if (client.generation === "draft") continue;
-    const { message } = await until("a current state", task.look, (seen) =>
-      /In state/.test(seen.message ?? ""),
+    const { message } = await until(
+      "a current state",
+      () => task.status(),
+      (seen) => /In state/.test(seen.message ?? ""),
     );
     tell(client.generation, `sees: ${message}`);
   }
@@ -33,9 +44,13 @@ export async function reportsSurviveTheServer(stage: Stage): Promise<void> {
 
   await withClients(await stage.clients(), async (client) => {
     const task = await client.resume(handles.get(client.generation) ?? "");
-    const seen = await task.look();
+    const seen = await task.status();
     tell(client.generation, `a new session reads: ${seen.status}${seen.message ? `, ${seen.message}` : ""}`);
-    check(client.generation, "fetched the result", pagesOf(await task.end()) === REPORT.chapters.length);
+    check(
+      client.generation,
+      "fetched the result",
+      chaptersOf((await task.end()).result) === REPORT.chapters.length,
+    );
   });
   const started = (await stage.cloud.executions()).size - before;
   check("engine", `${started} executions for 3 tasks`, started === 3);
@@ -55,10 +70,12 @@ export async function failuresAreResults(stage: Stage): Promise<void> {
 
 /** A `.waitForTaskToken` state asks; the answer is the state's output. */
 export async function approvalsAreAsked(stage: Stage): Promise<void> {
-  const approve = (generation: string) => (message: string) => {
-    tell(generation, `is asked: ${message}`);
-    return { environment: "staging", note: `by ${generation}` };
-  };
+  const approve =
+    (generation: string): Answerer =>
+    ({ message }) => {
+      tell(generation, `is asked: ${message}`);
+      return { action: "accept", content: { environment: "staging", note: `by ${generation}` } };
+    };
   await withClients(await stage.clients(approve), async (client) => {
     const { result } = await (await client.start("deploy", { service: "ferry", version: "2.0.0" })).end();
     check(
@@ -67,7 +84,12 @@ export async function approvalsAreAsked(stage: Stage): Promise<void> {
       result?.structuredContent?.["environment"] === "staging",
     );
   });
-  const decline = (generation: string) => (message: string) => void tell(generation, `declines: ${message}`);
+  const decline =
+    (generation: string): Answerer =>
+    ({ message }) => {
+      tell(generation, `declines: ${message}`);
+      return { action: "decline" };
+    };
   await withClients(await stage.clients(decline), async (client) => {
     const { result } = await (await client.start("deploy", { service: "ferry", version: "3.0.0" })).end();
     check(
@@ -83,7 +105,11 @@ export async function cancelsReachTheEngine(stage: Stage): Promise<void> {
   const before = await stage.cloud.executions();
   await withClients(await stage.clients(), async (client) => {
     const task = await client.start("write_report", { ...REPORT, seconds: 600 });
-    await until("a running task", task.look, ({ status }) => status === "working");
+    await until(
+      "a running task",
+      () => task.status(),
+      ({ status }) => status === "working",
+    );
     await task.cancel();
     const { status } = await task.end();
     check(client.generation, `is ${status}`, status === "cancelled");
@@ -107,17 +133,23 @@ export async function repeatsStartNothingNew(stage: Stage): Promise<void> {
     await stage.clients(),
   ];
   for (const [index, { generation }] of first.entries()) {
+    const key = `key of ${generation}`;
+    // In the draft, whoever makes the ids repeats a call under the same one.
     const start = async (clients: readonly TaskClient[]) =>
-      (clients[index] as TaskClient).start("write_report", { ...REPORT, seconds: 1 }, `key of ${generation}`);
+      (clients[index] as TaskClient).start(
+        "write_report",
+        { ...REPORT, seconds: 1 },
+        { idempotencyKey: key, taskId: key },
+      );
     const before = await count();
     await start(first);
     const running = await start(second);
     await running.end();
     const ended = await start(third);
-    const pages = pagesOf(await ended.end());
+    const chapters = chaptersOf((await ended.end()).result);
     const started = (await count()) - before;
     const what = `called three times with one key: ${started} execution`;
-    check(generation, what, started === 1 && pages === REPORT.chapters.length);
+    check(generation, what, started === 1 && chapters === REPORT.chapters.length);
   }
   await Promise.all([...first, ...second, ...third].map((client) => client.close()));
 }
@@ -133,7 +165,7 @@ export async function crowdsAreServed(stage: Stage): Promise<void> {
       return client.start("write_report", { topic, chapters: ["Only one"], seconds: 1 });
     }),
   );
-  const endings = await Promise.all(tasks.map((task: RemoteTask) => task.end()));
+  const endings = await Promise.all(tasks.map((task) => task.end()));
   const told = endings.map(({ result }) => result?.structuredContent?.["topic"]);
   check("all", "25 tasks at once, each with its own result", told.join() === topics.join());
   const started = (await stage.cloud.executions()).size - before;
@@ -143,47 +175,25 @@ export async function crowdsAreServed(stage: Stage): Promise<void> {
 
 /** A client that knows no tasks gets progress and the result of one ordinary call, or a handle with the question. */
 export async function plainClientsAreServed(stage: Stage): Promise<void> {
-  const client = await connectLegacy(stage.url);
-  const { tools } = await client.listTools();
-  tell("plain", `sees ${tools.map((tool) => tool.name).join(", ")}`);
+  const client = await PlainClient.connect(stage.url);
+  tell("plain", `sees ${(await client.tools()).join(", ")}`);
   let progress = 0;
-  const report = await client.callTool(
-    { name: "write_report", arguments: { ...REPORT, seconds: 1 } },
-    CallToolResultSchema,
-    {
-      onprogress: ({ message }) => {
-        progress += 1;
-        if (message !== undefined) tell("plain", `progress: ${message}`);
-      },
-    },
+  const report = await client.call("write_report", { ...REPORT, seconds: 1 }, (message) => {
+    progress += 1;
+    if (message !== "") tell("plain", `progress: ${message}`);
+  });
+  check(
+    "plain",
+    "got progress and the result of one ordinary call",
+    progress > 0 && chaptersOf(report) === 3,
   );
-  const pages = pagesOf({ status: "completed", result: report as ToolResult });
-  check("plain", "got progress and the result of one ordinary call", progress > 0 && pages === 3);
 
   // It waits for an answer inline, as nobody can be asked, and gets a handle.
-  const asked = await client.callTool(
-    { name: "deploy", arguments: { service: "ferry", version: "4.0.0" } },
-    CallToolResultSchema,
-    { timeout: 90_000 },
-  );
+  const asked = await client.call("deploy", { service: "ferry", version: "4.0.0" });
   const { task } = asked.structuredContent as { task: { taskId: string } };
   tell("plain", "cannot be asked, so it got a handle with the question in words");
-  const answer = { taskId: task.taskId, content: { environment: "production" } };
-  await client.callTool({ name: "task_answer", arguments: answer });
-  const waiting = { taskId: task.taskId, waitSeconds: 30 };
-  const end = await client.callTool({ name: "task_status", arguments: waiting });
-  check("plain", "answered with a companion tool", textOf(end as ToolResult).includes("production"));
+  await client.call("task_answer", { taskId: task.taskId, content: { environment: "production" } });
+  const end = await client.call("task_status", { taskId: task.taskId, waitSeconds: 30 });
+  check("plain", "answered with a companion tool", textOf(end).includes("production"));
   await client.close();
-}
-
-async function withClients(
-  clients: readonly TaskClient[],
-  play: (client: TaskClient) => Promise<void>,
-): Promise<void> {
-  await Promise.all(clients.map(play));
-  await Promise.all(clients.map((client) => client.close()));
-}
-
-function textOf(result: ToolResult | undefined): string {
-  return (result?.content ?? []).map((block) => block.text ?? "").join("\n");
 }

@@ -1,4 +1,4 @@
-/** The server of this example as a child process that can be killed without warning. */
+/** An example's server as a child process that can be killed without warning. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -10,11 +10,20 @@ export interface ServerProcess {
   kill(): Promise<void>;
 }
 
-/** Starts the server on a free port, its data in `home`, and waits until it serves. */
-export async function startServer(home: string, environment: Record<string, string>): Promise<ServerProcess> {
-  const script = fileURLToPath(new URL("../server.js", import.meta.url));
-  const child = spawn(process.execPath, [script, "--http", "0"], {
-    env: { ...process.env, ...environment, TASKFERRY_HOME: home },
+/**
+ * Starts a server, and waits until it serves.
+ * @param script the file: URL of the server's main module
+ * @param environment beside this process's own, e.g. `TASKFERRY_HOME`
+ * @param port where to serve. @default a free one
+ * @throws with what the server said, if it ends before it serves
+ */
+export async function startServer(
+  script: URL,
+  environment: Readonly<Record<string, string>>,
+  port = 0,
+): Promise<ServerProcess> {
+  const child = spawn(process.execPath, [fileURLToPath(script), "--http", String(port)], {
+    env: { ...process.env, ...environment },
     stdio: ["ignore", "ignore", "pipe"],
   });
   return {

@@ -1,4 +1,4 @@
-/** What the demo prints, and whether all went well. */
+/** What a demo prints, and whether all went well. */
 
 const started = Date.now();
 let failures = 0;
@@ -15,25 +15,19 @@ export function check(who: string, what: string, good: boolean): void {
   tell(who, `${good ? "ok  " : "NOT "} ${what}`);
 }
 
+/** Plays one story after the other, each under its function's name in words. */
+export async function play<Stage>(
+  stories: readonly ((stage: Stage) => Promise<void>)[],
+  stage: Stage,
+): Promise<void> {
+  for (const story of stories) {
+    console.log(`\n${story.name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)}`);
+    await story(stage);
+  }
+}
+
 /** Prints the verdict. @returns the exit code */
 export function verdict(): number {
   console.log(failures === 0 ? "\nAll as it should be." : `\n${failures} checks failed.`);
   return failures === 0 ? 0 : 1;
-}
-
-/** Asks again until the answer satisfies. Rejects after `limitMs`. */
-export async function until<T>(
-  what: string,
-  ask: () => Promise<T>,
-  good: (value: T) => boolean,
-  limitMs = 60_000,
-): Promise<T> {
-  const deadline = Date.now() + limitMs;
-  for (;;) {
-    const value = await ask();
-    if (good(value)) return value;
-    if (Date.now() > deadline)
-      throw new Error(`${what} did not come within ${limitMs} ms: ${JSON.stringify(value)}`);
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
 }
