@@ -11,10 +11,9 @@ import { resultFromTaskOutcome, type SerializedTaskReference } from "@modelconte
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { CallToolResultSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { check, startServer, tell, until, verdict } from "@taskferry/example-stage";
 import { DraftClient } from "./draft-client.js";
 import { modernSession } from "./modern-client.js";
-import { startServer } from "./server-process.js";
-import { check, tell, until, verdict } from "./timeline.js";
 
 const repository = fileURLToPath(new URL("../../../", import.meta.url));
 const files = [
@@ -30,7 +29,7 @@ const counted = (result: unknown) =>
 
 const home = await mkdtemp(join(tmpdir(), "taskferry-quickstart-"));
 const port = await freePort();
-let server = await startServer(home, port);
+let server = await serve();
 try {
   await everyGenerationSurvives();
   await questionsAreAsked();
@@ -40,6 +39,10 @@ try {
   await rm(home, { recursive: true, force: true, maxRetries: 5 });
 }
 process.exitCode = verdict();
+
+function serve() {
+  return startServer(new URL("./server.js", import.meta.url), { TASKFERRY_HOME: home }, port);
+}
 
 async function everyGenerationSurvives(): Promise<void> {
   const draft = await DraftClient.connect(server.url);
@@ -72,7 +75,7 @@ async function everyGenerationSurvives(): Promise<void> {
   await Promise.all([draft.close(), client2025.close(), modern.close()]);
   await server.kill();
   tell("server", "all connections are closed, and the server is killed (SIGKILL) while three commands run");
-  server = await startServer(home, port);
+  server = await serve();
   tell("server", "a new server has started on the same data");
 
   const draftAgain = await DraftClient.connect(server.url);
