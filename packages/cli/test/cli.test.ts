@@ -158,7 +158,11 @@ describe("check", () => {
   const wrong: readonly (readonly [string, string, RegExp])[] = [
     ["a file that is not YAML", "workflows: [", /cannot be used/],
     ["no workflows", "workflows: []", /workflows \(line 1\)/],
-    ["an unknown key, with its line", "limits:\n  speed: 3\nworkflows: [{ name: a, engine: process }]", /limits.*speed/s],
+    [
+      "an unknown key, with its line",
+      "limits:\n  speed: 3\nworkflows: [{ name: a, engine: process }]",
+      /limits.*speed/s,
+    ],
     ["an unset variable", COUNT, /RUNS is not set/],
     [
       "an engine that is not installed",
