@@ -26,7 +26,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const client = await connect(generation);
     const task = await client.start();
     await lookUntil(client, task, ({ message }) => /^Running/.test(message));
-    return { cloud, client, task, execution: theExecution(cloud) };
+    return { cloud, client, task, execution: await theExecution(cloud) };
   }
 
   test.each(PASSING)("a cancel is owed until it is done: %s", async (_what, fault) => {
@@ -36,7 +36,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     if (atOnce) expect((await client.look(task)).status).toBe("cancelled");
     await cloud.until(() => execution.state === "CANCELLED");
     expect(await endStatus(client, task)).toBe("cancelled");
-    theExecution(cloud);
+    await theExecution(cloud);
   });
 
   test("a queued execution is cancelled", async () => {
@@ -45,7 +45,8 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const client = await connect(generation);
     const task = await client.start();
     await client.cancel(task);
-    await cloud.until(() => theExecution(cloud).state === "CANCELLED");
+    const execution = await theExecution(cloud);
+    await cloud.until(() => execution.state === "CANCELLED");
     expect(await endStatus(client, task)).toBe("cancelled");
   });
 
@@ -95,10 +96,10 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const task = await client.start();
     await cloud.until(() => cloud.count("listExecutions") > 0);
     await client.cancel(task);
-    const execution = theExecution(cloud);
+    const execution = await theExecution(cloud);
     cloud.update(execution.id, { listed: true });
     await cloud.until(() => execution.state === "CANCELLED");
     expect(await endStatus(client, task)).toBe("cancelled");
-    theExecution(cloud);
+    await theExecution(cloud);
   });
 });

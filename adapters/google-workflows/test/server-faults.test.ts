@@ -1,6 +1,6 @@
 /** What goes wrong between a Taskferry server and Google: each fault ends in a task that tells the truth, and in one execution at most. */
 import { describe, expect, test } from "vitest";
-import { type Cloud, CloudFault, type Fault, type Operation } from "../emulator/src/cloud.js";
+import { CloudFault, type Fault, type Operation } from "../emulator/src/cloud.js";
 import type { GoogleWorkflowsOptions } from "../src/index.js";
 import { lookUntil, type Served, serve, theExecution, WAYS } from "./serving.js";
 
@@ -100,9 +100,9 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
   test.each(STARTED)("a start meets: $what", async (fault) => {
     const { cloud, client, task } = await startWith(fault);
     await lookUntil(client, task, ({ message }) => /^Running/.test(message));
-    cloud.succeed(theExecution(cloud).id, '{"done":true}');
+    cloud.succeed((await theExecution(cloud)).id, '{"done":true}');
     expect(await client.end(task)).toMatchObject({ status: "completed", value: { done: true } });
-    theExecution(cloud);
+    await theExecution(cloud);
   });
 
   test.each(REFUSED)("a start is refused: $what", async ({ told, ...fault }) => {
@@ -140,11 +140,11 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const task = await client.start();
     await cloud.until(() => cloud.count("listExecutions") > 0);
     expect((await client.look(task)).status).toBe("working");
-    const { id } = theExecution(cloud);
+    const { id } = await theExecution(cloud);
     cloud.update(id, { listed: true });
     cloud.succeed(id, '"late"');
     expect(await client.end(task)).toMatchObject({ status: "completed", text: "late" });
-    theExecution(cloud);
+    await theExecution(cloud);
   });
 
   test.each(UNREADABLE)("a read meets: $what", async (fault) => {
@@ -155,9 +155,9 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const asked = cloud.count("getExecution");
     const seen = await lookUntil(client, task, () => cloud.count("getExecution") >= asked + wanted);
     expect(seen.status).toBe("working");
-    cloud.succeed(theExecution(cloud).id, '{"done":true}');
+    cloud.succeed((await theExecution(cloud)).id, '{"done":true}');
     expect(await client.end(task)).toMatchObject({ status: "completed", value: { done: true } });
-    theExecution(cloud);
+    await theExecution(cloud);
   });
 
   test("an execution that is gone after it was seen is lost, and the task says so", async () => {
@@ -172,7 +172,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
 
   test("an execution that is gone after its end leaves the result where it is", async () => {
     const { cloud, client, task } = await startWith({ what: "", faults: [] });
-    cloud.succeed(theExecution(cloud as Cloud).id, '"kept"');
+    cloud.succeed((await theExecution(cloud)).id, '"kept"');
     await client.end(task);
     cloud.executions.clear();
     const later = await client.look(task);

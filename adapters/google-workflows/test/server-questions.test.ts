@@ -50,7 +50,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
       status: "completed",
       value: { action: "accept", content: { reason: "because" } },
     });
-    theExecution(cloud);
+    await theExecution(cloud);
   });
 
   test("declined", async () => {
@@ -91,6 +91,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const task = await client.start();
     await lookUntil(client, task, ({ status }) => status === "input_required");
     timeOut();
+    await lookUntil(client, task, ({ status }) => status !== "input_required");
     // Who is being asked waits for the answer; another session hears how it ended.
     const end = await (await connect(generation)).end(task);
     expect(end.isError).toBe(true);
@@ -102,9 +103,10 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const client = await connect(generation, neverAnswers);
     const task = await client.start();
     await lookUntil(client, task, ({ status }) => status === "input_required");
-    const { id, callbacks } = theExecution(cloud);
+    const { id, callbacks } = await theExecution(cloud);
     const [callback] = callbacks.values();
     cloud.send(id, callback?.id ?? "", "POST", '{"by":"somebody else"}');
+    await lookUntil(client, task, ({ status }) => status !== "input_required");
     expect(await (await connect(generation)).end(task)).toMatchObject({
       status: "completed",
       value: { by: "somebody else" },
@@ -121,7 +123,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
       /its callbacks cannot be listed \(PERMISSION_DENIED\)/.test(message),
     );
     expect(status).toBe("working");
-    cloud.fail(theExecution(cloud).id, new WorkflowFailure({ payload: "given up" }).error);
+    cloud.fail((await theExecution(cloud)).id, new WorkflowFailure({ payload: "given up" }).error);
     expect((await client.end(task)).text).toMatch(/given up/);
   });
 });

@@ -22,7 +22,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     await cloud.until(() => cloud.executions.size === 1);
     await first.kill();
     // Somebody else's, newer than ours.
-    const { id } = theExecution(cloud);
+    const { id } = await theExecution(cloud);
     cloud.create("us-central1", "orders", { argument: "{}", labels: {} });
 
     const second = await serveProcess(folder, opened, transport);
@@ -42,12 +42,12 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const task = await before.start();
     await lookUntil(before, task, ({ message }) => /^Running/.test(message));
     await first.kill();
-    cloud.succeed(theExecution(cloud).id, '"meanwhile"');
+    cloud.succeed((await theExecution(cloud)).id, '"meanwhile"');
 
     const second = await serveProcess(folder, opened, transport);
     const client = await session(generation, second.url);
     expect(await client.end(task)).toMatchObject({ status: "completed", text: "meanwhile" });
-    theExecution(cloud);
+    await theExecution(cloud);
   });
 
   test("killed between a cancel and Google: the next server sends it", async () => {
@@ -65,7 +65,8 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
 
     const second = await serveProcess(folder, opened, transport);
     const client = await session(generation, second.url);
-    await cloud.until(() => theExecution(cloud).state === "CANCELLED");
+    const execution = await theExecution(cloud);
+    await cloud.until(() => execution.state === "CANCELLED");
     expect(await endStatus(client, task)).toBe("cancelled");
   });
 });

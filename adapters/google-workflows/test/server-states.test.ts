@@ -58,7 +58,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const queued = await lookUntil(client, task, ({ message }) => /^Queued/.test(message));
     expect(queued.status).toBe("working");
     cloud.slots = 1;
-    const { id } = theExecution(cloud);
+    const { id } = await theExecution(cloud);
     for (const step of ["reserve", "pack"]) {
       cloud.update(id, { steps: [{ routine: "main", step }] });
       const { status } = await lookUntil(client, task, ({ message }) => message.startsWith(`Step ${step}`));
@@ -73,7 +73,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const { cloud, connect } = await serve(transport);
     const client = await connect(generation);
     const task = await client.start();
-    cloud.update(theExecution(cloud).id, { ...fields, endedMs: Date.now() });
+    cloud.update((await theExecution(cloud)).id, { ...fields, endedMs: Date.now() });
     const end = await client.end(task);
     expect(end.status).toBe(isError && generation === "2025-11-25" ? "failed" : "completed");
     expect(end.isError).toBe(isError);
@@ -85,7 +85,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const { cloud, connect } = await serve(transport);
     const client = await connect(generation);
     const task = await client.start();
-    cloud.cancel(theExecution(cloud).id);
+    cloud.cancel((await theExecution(cloud)).id);
     expect((await client.end(task)).status).toBe("cancelled");
     expect(cloud.count("cancelExecution")).toBe(0);
   });
@@ -94,7 +94,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const { cloud, connect } = await serve(transport);
     const client = await connect(generation);
     const task = await client.start();
-    const { id } = theExecution(cloud);
+    const { id } = await theExecution(cloud);
     cloud.update(id, { state: "UNAVAILABLE", stateError: { details: "key disabled", type: "KMS_ERROR" } });
     const seen = await lookUntil(client, task, ({ message }) => /key disabled/.test(message));
     expect(seen.status).toBe("working");
@@ -108,7 +108,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const { cloud, connect } = await serve(transport, { adapter: { unavailableAfterMs: 1 } });
     const client = await connect(generation);
     const task = await client.start();
-    cloud.update(theExecution(cloud).id, { state: "UNAVAILABLE" });
+    cloud.update((await theExecution(cloud)).id, { state: "UNAVAILABLE" });
     const end = await client.end(task);
     expect(end.status).toBe("failed");
     expect(end.error ?? end.text).toMatch(/unavailable/i);
@@ -118,7 +118,7 @@ describe.each(WAYS)("$generation over $transport", ({ transport, generation }) =
     const { cloud, connect } = await serve(transport);
     const client = await connect(generation);
     const task = await client.start();
-    const { id } = theExecution(cloud);
+    const { id } = await theExecution(cloud);
     cloud.update(id, { steps: [{ routine: "main", step: "pack" }] });
     await lookUntil(client, task, ({ message }) => message.startsWith("Step pack"));
     cloud.update(id, { state });

@@ -121,12 +121,11 @@ export async function session(
   return opened;
 }
 
-/** The one execution that there is. Fails when there are more. */
-export function theExecution({ executions }: Cloud): CloudExecution {
-  const [execution] = executions.values();
-  if (execution === undefined) throw new Error("nothing was started");
-  expect(executions.size, "executions").toBe(1);
-  return execution;
+/** The one execution that there is, or will be: a task is told before its start is through. Fails when there are more. */
+export async function theExecution(cloud: Cloud): Promise<CloudExecution> {
+  await cloud.until(() => cloud.executions.size > 0);
+  expect(cloud.executions.size, "executions").toBe(1);
+  return [...cloud.executions.values()][0] as CloudExecution;
 }
 
 /** Looks until the task says so. */
