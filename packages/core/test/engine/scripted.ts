@@ -49,7 +49,11 @@ export async function scripted(
     if (reply === undefined) return fallback;
     if (typeof reply === "function") return (reply as () => Promise<T>)();
     if (reply === "retry" || reply === "ambiguous" || reply === "rejected" || reply === "gone") {
-      throw new EngineError({ kind: reply, code: "Scripted", message: `scripted ${reply}` });
+      throw new EngineError({
+        kind: reply as ErrorVerdict["kind"],
+        code: "Scripted",
+        message: `scripted ${reply}`,
+      });
     }
     return reply as T;
   };

@@ -1,6 +1,7 @@
 /** A client that speaks JSON-RPC by hand over any SDK transport: what the draft's clients are, and what tests of shapes need. */
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 
+// biome-ignore lint/suspicious/noExplicitAny: JSON-RPC by hand, and wrong on purpose
 export type Json = any;
 
 export interface RpcReply {
