@@ -25,6 +25,11 @@ const ARGUMENT_LIMIT = 131_071;
  * @throws WorkflowError `configuration`
  */
 export function parseCommand(command: readonly string[], allowDash: readonly string[]): CommandTemplate {
+  if (!Array.isArray(command)) {
+    throw misconfigured(
+      '`command` is a list of strings, the program first: ["node", "job.mjs", "{{name}}"]. No shell reads it.',
+    );
+  }
   if (command.length === 0 || command[0] === "")
     throw misconfigured("`command` needs at least the program's name.");
   const names = new Set<string>();

@@ -172,7 +172,9 @@ function tails(program: string, { stdout, stderr }: EndRecord): string {
 function cut({ text, bytes }: Tail): string {
   // Colours and the like are gone from the text, so this is never less than what is left out.
   const left = bytes - Buffer.byteLength(text);
-  return left > 1024 ? `[the first ${left} bytes are in the log]\n${text.trimEnd()}` : text.trimEnd();
+  return left > 1024
+    ? `[the end of ${bytes} bytes; what came before is in the log, up to its limit]\n${text.trimEnd()}`
+    : text.trimEnd();
 }
 
 /** Stdout as a value, if it is JSON and was kept whole: a cut `123` would still be a number. */

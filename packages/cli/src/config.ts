@@ -92,7 +92,22 @@ const configuration = z.strictObject({
     })
     .optional(),
   logLevel: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
-  workflows: z.array(workflow).min(1),
+  workflows: z
+    .array(workflow)
+    .min(1)
+    .superRefine((workflows, ctx) => {
+      const seen = new Set<string>();
+      for (const [index, { name }] of workflows.entries()) {
+        if (seen.has(name)) {
+          ctx.addIssue({
+            code: "custom",
+            path: [index, "name"],
+            message: `"${name}" is taken by another workflow`,
+          });
+        }
+        seen.add(name);
+      }
+    }),
 });
 
 export type Configuration = z.infer<typeof configuration>;

@@ -65,7 +65,11 @@ async function load(name: string, specifier: string, configPath: string): Promis
         throw wrong(name, `"${specifier}" cannot be loaded: ${(error as Error).message}`, error);
     }
   }
-  if (!isFile) throw wrong(name, `"${specifier}" is not installed: npm install ${specifier}`);
+  if (!isFile) {
+    const isOurs = Object.values(OURS).some((engine) => engine.package === specifier);
+    const others = isOurs ? "" : `. Or did you mean one of ${Object.keys(OURS).join(", ")}?`;
+    throw wrong(name, `"${specifier}" is not installed: npm install ${specifier}${others}`);
+  }
   try {
     return await import(pathToFileURL(resolve(folder, specifier)).href);
   } catch (cause) {

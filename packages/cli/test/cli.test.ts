@@ -170,6 +170,21 @@ describe("check", () => {
       /npm install @taskferry\/no-such/,
     ],
     [
+      "a short name mistyped",
+      "workflows:\n  - { name: a, engine: proces }",
+      /did you mean one of process, step-functions/,
+    ],
+    [
+      "two workflows of one name, with the line",
+      "workflows:\n  - { name: a, engine: process }\n  - { name: a, engine: process }",
+      /workflows\.1\.name \(line 3\): "a" is taken/,
+    ],
+    [
+      "a command that is a string",
+      "workflows:\n  - { name: a, engine: process, with: { command: 'ls -l' } }",
+      /list of strings, the program first/,
+    ],
+    [
       "a module that is not there",
       "workflows:\n  - { name: a, engine: ./nothing.mjs }",
       /nothing\.mjs" cannot be loaded/,

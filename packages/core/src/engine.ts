@@ -8,7 +8,7 @@ import { isWorkflowError, WorkflowError } from "./errors.js";
 import { GuardedAdapter } from "./guard.js";
 import { askHook, BEFORE_PREFIX } from "./held.js";
 import { canonicalJson, isJsonObject, type JsonObject } from "./json.js";
-import { DEFAULT_LIMITS, type LimitedOperation, Limiter, type Limits } from "./limits.js";
+import { checkLimits, DEFAULT_LIMITS, type LimitedOperation, Limiter, type Limits } from "./limits.js";
 import {
   type CreateCall,
   checkTaskId,
@@ -49,7 +49,7 @@ export interface TaskEngineOptions {
   readonly retention?: Partial<Retention>;
   readonly limits?: Partial<Limits>;
   readonly timing?: Partial<Timing>;
-  /** @default silent; `serveStdio` and `serveHttp` log to stderr */
+  /** Anything with pino's methods. @default silent */
   readonly log?: Logger;
 }
 
@@ -85,6 +85,7 @@ export class TaskEngine {
 
   /** Use {@link createTaskEngine}. */
   constructor(options: TaskEngineOptions, secret: Uint8Array) {
+    checkLimits(options.limits ?? {});
     this.store = options.store;
     this.secret = secret;
     this.log = options.log ?? SILENT;
@@ -583,6 +584,15 @@ export class TaskEngine {
 
 /** Opens what the store keeps, and starts looking for owed work. @throws WorkflowError `configuration`, `store_unavailable` */
 export async function createTaskEngine(options: TaskEngineOptions): Promise<TaskEngine> {
+  if (!Array.isArray(options.workflows)) {
+    throw new WorkflowError("configuration", "An engine needs workflows: [defineWorkflow(…)]");
+  }
+  if (typeof options.store?.secret !== "function") {
+    throw new WorkflowError(
+      "configuration",
+      "An engine needs an open store: await sqliteStore(…) or postgresStore(…)",
+    );
+  }
   return new TaskEngine(options, await options.store.secret());
 }
 

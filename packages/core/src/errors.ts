@@ -9,7 +9,6 @@ export type WorkflowErrorCode =
   | "task_expired"
   | "task_exists"
   | "task_terminal"
-  | "task_not_completed"
   | "idempotency_conflict"
   | "invalid_arguments"
   | "invalid_cursor"

@@ -30,6 +30,21 @@ export const DEFAULT_LIMITS: Limits = {
   blockedRequests: 1_000,
 };
 
+/** @throws WorkflowError `configuration` for a limit that there is not, or that is no whole number from 1 */
+export function checkLimits(limits: Partial<Limits>): void {
+  for (const [name, value] of Object.entries(limits)) {
+    if (!(name in DEFAULT_LIMITS)) {
+      const known = Object.keys(DEFAULT_LIMITS).join(", ");
+      throw new WorkflowError("configuration", `There is no limit "${name}"; the limits are ${known}`);
+    }
+    if (Number.isInteger(value) && value >= 1) continue;
+    throw new WorkflowError(
+      "configuration",
+      `The limit ${name} must be a whole number, at least 1; got ${value}`,
+    );
+  }
+}
+
 /** Failed look-ups of one owner in a minute that are worth a warning. */
 const SUSPICIOUS_MISSES = 60;
 

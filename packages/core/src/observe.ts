@@ -15,7 +15,7 @@ import {
 import { isWorkflowError } from "./errors.js";
 import type { Task } from "./task.js";
 
-/** A pino-shaped logger. Taskferry's own default writes to stderr: stdout belongs to the protocol on stdio. */
+/** A pino-shaped logger. On stdio it must not write to stdout: that belongs to the protocol. */
 export interface Logger {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;

@@ -95,7 +95,7 @@ const METHOD_OF = { tool: "tools/call", prompt: "prompts/get", resource: "resour
  */
 export function defineWorkflow<Input extends object = JsonObject>(options: WorkflowOptions<Input>): Workflow {
   const { name, adapter } = options;
-  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
+  if (typeof name !== "string" || !/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
     throw new WorkflowError(
       "configuration",
       `Workflow name ${JSON.stringify(name)} cannot be used: take 1 to 128 of A-Z a-z 0-9 _ . -`,
@@ -109,6 +109,12 @@ export function defineWorkflow<Input extends object = JsonObject>(options: Workf
     throw new WorkflowError(
       "configuration",
       `Workflow "${name}" needs an adapter with engine, start and read`,
+    );
+  }
+  if (!["optional", "required", "forbidden", undefined].includes(options.task)) {
+    throw new WorkflowError(
+      "configuration",
+      `task of workflow "${name}" is "optional", "required" or "forbidden"; got ${JSON.stringify(options.task)}`,
     );
   }
   const kind = options.as ?? { kind: "tool" };

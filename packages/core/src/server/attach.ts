@@ -17,7 +17,7 @@ import { statusNotification } from "../wire/v2025-11-25.js";
 import type { Workflow } from "../workflow.js";
 import { askOnSession } from "./ask.js";
 import { callWorkflow, noTaskSupport, type WorkflowCall } from "./call.js";
-import { COMPANIONS, callCompanion } from "./companions.js";
+import { type Companion, callCompanion, companionsBeside } from "./companions.js";
 import { Connection, type OwnerResolver } from "./connection.js";
 import { companionTool, isTemplate, promptOf, resourceOf, toolOf } from "./listing.js";
 import { answerMethod, LEGACY_METHODS, MODERN_METHODS } from "./methods.js";
@@ -81,7 +81,7 @@ class Binding {
   private readonly handlers: Map<string, RawHandler>;
   private readonly byMethod: Readonly<Record<Workflow["method"], readonly Workflow[]>>;
   private readonly inlineWaitMs: number;
-  private readonly companions: typeof COMPANIONS;
+  private readonly companions: readonly Companion[];
 
   constructor(
     private readonly mcpServer: McpServer,
@@ -91,7 +91,7 @@ class Binding {
   ) {
     this.handlers = rawHandlers(connection.server);
     this.inlineWaitMs = options.inlineWaitMs ?? 45_000;
-    this.companions = options.companions === false ? [] : COMPANIONS;
+    this.companions = companionsBeside(engine, options);
     const workflows = [...engine.workflows.values()];
     const of = (method: Workflow["method"]) => workflows.filter((workflow) => workflow.method === method);
     this.byMethod = {

@@ -36,7 +36,7 @@ function companion(options: Omit<Companion, "input"> & { readonly input: z.ZodTy
 }
 
 /** All of them. Listed by configuration only: a 2026-07-28 tool list must not vary by connection. */
-export const COMPANIONS: readonly Companion[] = [
+const COMPANIONS: readonly Companion[] = [
   companion({
     name: "task_status",
     title: "Task status and result",
@@ -108,7 +108,10 @@ export const COMPANIONS: readonly Companion[] = [
     input: z.object({ taskId }),
     annotations: { destructiveHint: true, idempotentHint: true },
     async answer(args, connection, ctx, engine) {
-      return shown(engine, await engine.cancel(connection.owner(ctx), String(args.taskId), "cooperative"));
+      const view = await engine.cancel(connection.owner(ctx), String(args.taskId), "cooperative");
+      if (isTerminal(view.task.status)) return shown(engine, view);
+      const text = `A stop was asked for. Ask with the tool task_status whether task ${view.task.taskId} has ended.`;
+      return { content: [{ type: "text", text }], structuredContent: { task: summarize(view) } };
     },
   }),
   companion({
@@ -135,6 +138,23 @@ export const COMPANIONS: readonly Companion[] = [
     },
   }),
 ];
+
+/**
+ * The companions that a server offers beside its workflows.
+ * @throws WorkflowError `configuration` if a workflow is named as one of them
+ */
+export function companionsBeside(
+  engine: TaskEngine,
+  options: { readonly companions?: boolean },
+): readonly Companion[] {
+  if (options.companions === false) return [];
+  const shared = COMPANIONS.find(({ name }) => engine.workflows.get(name)?.method === "tools/call");
+  if (shared === undefined) return COMPANIONS;
+  throw new WorkflowError(
+    "configuration",
+    `"${shared.name}" is a companion tool: name the workflow otherwise, or set companions to false`,
+  );
+}
 
 /** Answers a companion's call. A mistake in its use is told to the model, as an error result. */
 export async function callCompanion(

@@ -10,6 +10,7 @@ import type { JsonObject } from "../json.js";
 import type { Principal } from "../owner.js";
 import { within } from "../within.js";
 import type { AttachOptions } from "./attach.js";
+import { companionsBeside } from "./companions.js";
 import { HttpFace } from "./http-face.js";
 import type { ServerInfo } from "./make-server.js";
 import type { SessionOptions } from "./sessions.js";
@@ -69,11 +70,14 @@ const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): Promise<HttpServer> {
   const host = options.host ?? "127.0.0.1";
   const path = options.path ?? "/mcp";
+  if (!path.startsWith("/")) {
+    throw new WorkflowError("configuration", `The path "${path}" must begin with a slash, as /mcp does`);
+  }
   const onLoopback = LOOPBACK.has(host);
   if (!onLoopback && options.verify === undefined && options.allowAnonymous !== true) {
     throw new WorkflowError(
       "configuration",
-      `Serving on ${host} lets anyone who reaches it start workflows. Give a verify hook, or set allowAnonymous.`,
+      `Serving on ${host} lets anyone who reaches it start workflows. Give a verify hook (server.http.auth in taskferry.yaml), or set allowAnonymous.`,
     );
   }
   if (!onLoopback && options.allowedHosts === undefined) {
@@ -82,6 +86,8 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
       `Serving on ${host} needs allowedHosts: the names that clients reach it by`,
     );
   }
+  // Said now, not to the first client.
+  companionsBeside(engine, options);
   const webhooks = new Webhooks(engine, options, [path, "/health", "/ready"]);
   const face = new HttpFace(engine, options, onLoopback);
   const validHost = hostHeaderValidation([...(options.allowedHosts ?? LOOPBACK_NAMES)]);

@@ -68,7 +68,12 @@ export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStor
 async function open(options: Required<SqliteStoreOptions>): Promise<BetterSqlite3.Database> {
   const { path, busyTimeoutMs, synchronous } = options;
   // SQLite takes "" for a database that is deleted when it is closed.
-  if (path === "") throw new WorkflowError("configuration", "The path of the SQLite database is empty");
+  if (typeof path !== "string" || path === "") {
+    throw new WorkflowError(
+      "configuration",
+      'The SQLite store needs the path of its database file: sqliteStore({ path: "tasks.db" })',
+    );
+  }
   let database: BetterSqlite3.Database | undefined;
   try {
     // SQLite itself hardly waits, here and later: it would hold up the event loop. See `unlocked`.

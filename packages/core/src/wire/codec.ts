@@ -59,7 +59,6 @@ const CODES: Readonly<Record<WorkflowErrorCode, number>> = {
   task_expired: INVALID_PARAMS,
   task_exists: INVALID_PARAMS,
   task_terminal: INVALID_PARAMS,
-  task_not_completed: INVALID_PARAMS,
   idempotency_conflict: INVALID_PARAMS,
   invalid_arguments: INVALID_PARAMS,
   invalid_cursor: INVALID_PARAMS,

@@ -38,8 +38,14 @@ describe("SQLite", { timeout: 30_000 }, () => {
     await expect(sqliteStore({ path })).rejects.toMatchObject({ code: "configuration" });
   });
 
-  test("no path", async () => {
-    await expect(sqliteStore({ path: "" })).rejects.toMatchObject({ code: "configuration" });
+  test.each([
+    ["an empty path", { path: "" }],
+    ["no path", {}],
+  ])("%s", async (_what, options) => {
+    await expect(sqliteStore(options as { path: string })).rejects.toMatchObject({
+      code: "configuration",
+      message: expect.stringContaining("path of its database file"),
+    });
   });
 
   test("a file that is no database", async () => {
