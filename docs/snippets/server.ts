@@ -8,7 +8,7 @@ const countLines = defineWorkflow({
   name: "count_lines",
   description: "Counts the lines of a file",
   input: z.object({ file: z.string() }),
-  adapter: localProcess({ command: ["wc", "-l", "{{file}}"] }),
+  adapter: localProcess({ command: ["wc", "-l", "--", "{{file}}"] }),
 });
 
 const engine = await createTaskEngine({
