@@ -9,6 +9,7 @@ import {
   serveStdio,
   type TaskEngine,
   type TaskStore,
+  WorkflowError,
 } from "@taskferry/core";
 import { pino } from "pino";
 import { verifierFor } from "./auth.js";
@@ -103,9 +104,22 @@ async function openStore({ store }: Configuration, configPath: string): Promise<
       : store.sqlite === ":memory:"
         ? store.sqlite
         : resolve(dirname(configPath), store.sqlite);
-  if (path !== ":memory:") await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  if (path !== ":memory:") await makeFolder(dirname(path));
   const { sqliteStore } = await import("@taskferry/core/sqlite");
   return sqliteStore({ path });
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const why = (cause as NodeJS.ErrnoException).code ?? "it failed";
+    throw new WorkflowError(
+      "configuration",
+      `The folder ${folder} for the task store cannot be made (${why}): say where tasks are kept with store.sqlite`,
+      { cause },
+    );
+  }
 }
 
 /** Without the fields that are not set: their absence is what asks for a default. */

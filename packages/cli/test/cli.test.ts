@@ -221,6 +221,14 @@ describe("check", () => {
     expect(stderr).toContain("/nowhere/taskferry.yaml cannot be read");
   });
 
+  test("a store in a place that cannot be made", async () => {
+    const { folder, file, env } = await folderWith(`store: { sqlite: ./taken/tasks.db }\n${COUNT}`);
+    await writeFile(join(folder, "taken"), "a file, not a folder");
+    const { code, stderr } = await run(["serve", file], env);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/taken for the task store cannot be made \((ENOTDIR|EEXIST)\)/);
+  });
+
   test("strangers beyond loopback are not let in by accident", async () => {
     const { file, env } = await folderWith(`server: { http: { host: 0.0.0.0, port: 0 } }\n${COUNT}`);
     const { code, stderr } = await run(["serve", file], env);
