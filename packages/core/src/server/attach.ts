@@ -33,6 +33,8 @@ export interface AttachOptions {
   readonly companions?: boolean;
   /** How long a call of a client without Tasks waits for the result, in milliseconds. @default 45000 */
   readonly inlineWaitMs?: number;
+  /** Aborted when the server is about to close: calls that wait are answered at once, with what there is to tell. */
+  readonly closing?: AbortSignal;
 }
 
 /**
@@ -52,7 +54,7 @@ export function attach(mcpServer: McpServer, engine: TaskEngine, options: Attach
     throw new WorkflowError("configuration", "attach must be called before the server is connected");
   }
   const resolveOwner = options.owner ?? ownerResolver({ strangers: "local" });
-  const connection = new Connection(server, options.context, resolveOwner);
+  const connection = new Connection(server, options.context, resolveOwner, options.closing);
   const binding = new Binding(mcpServer, connection, engine, options);
   binding.declareCapabilities();
 

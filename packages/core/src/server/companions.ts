@@ -183,7 +183,7 @@ async function waitFor(
       !connection.canAskLive(ctx) && openQuestions(questions).length > 0;
     return await engine.wait(owner, view.task.taskId, asks, {
       timeoutMs,
-      signal: connection.signal(ctx),
+      signal: connection.patience(ctx),
       onChange: asker.look,
     });
   } finally {

@@ -42,6 +42,7 @@ export class Connection {
     readonly server: SdkServer,
     private readonly context: McpRequestContext | undefined,
     private readonly resolveOwner: OwnerResolver,
+    private readonly closing: AbortSignal | undefined,
   ) {
     // One for each task whose status is pushed.
     setMaxListeners(0, this.closed.signal);
@@ -64,6 +65,12 @@ export class Connection {
   signal(ctx: ServerContext): AbortSignal {
     const stream = this.streams.get(JSON.stringify(ctx.mcpReq.id));
     return stream === undefined ? ctx.mcpReq.signal : AbortSignal.any([ctx.mcpReq.signal, stream.signal]);
+  }
+
+  /** Aborted when a call should wait no longer: nobody hears its answer any more, or the server is about to close. */
+  patience(ctx: ServerContext): AbortSignal {
+    const gone = this.signal(ctx);
+    return this.closing === undefined ? gone : AbortSignal.any([gone, this.closing]);
   }
 
   /**

@@ -15,6 +15,7 @@ import {
 import type { TaskEngine } from "../engine.js";
 import { isJsonObject, type JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
+import { within } from "../within.js";
 import { readBody } from "./body.js";
 import { listenedTaskIds } from "./listen.js";
 import { listenOverHttp } from "./listen-http.js";
@@ -39,6 +40,8 @@ export class HttpFace {
   private readonly entry: ReturnType<typeof createMcpHandler>;
   private readonly sessions: Sessions;
   private readonly polls: Polls;
+  private readonly closing = new AbortController();
+  private readonly open = new Set<Promise<void>>();
   private readonly maxBodyBytes: number;
 
   constructor(
@@ -105,7 +108,10 @@ export class HttpFace {
     return this.entry.notify;
   }
 
-  async close(): Promise<void> {
+  /** @param farewellMs how long calls that wait have to be answered with a handle, before their streams are ended */
+  async close(farewellMs: number): Promise<void> {
+    this.closing.abort();
+    await within(Promise.all(this.open), farewellMs);
     await this.sessions.close();
     await this.entry.close();
   }
@@ -138,7 +144,16 @@ export class HttpFace {
     const onerror = (error: Error) => this.engine.log.warn({ error: error.name }, "http");
     // Node's own type says that a server's request may lack a method; it never does.
     const request = req as IncomingMessage & { method: string; url: string };
-    return toNodeHandler({ fetch }, { maxRequestBodySize: this.maxBodyBytes, onerror })(request, res, body);
+    const answered = toNodeHandler({ fetch }, { maxRequestBodySize: this.maxBodyBytes, onerror })(
+      request,
+      res,
+      body,
+    );
+    if (isJsonObject(body) && mayWait(body.method)) {
+      const settled = answered.catch(() => {}).finally(() => this.open.delete(settled));
+      this.open.add(settled);
+    }
+    return answered;
   }
 
   private async route(request: Request, sender: Sender, given: McpHandlerRequestOptions): Promise<Response> {
@@ -183,6 +198,7 @@ export class HttpFace {
     return {
       context,
       owner: this.resolveOwner,
+      closing: this.closing.signal,
       ...(companions !== undefined && { companions }),
       ...(inlineWaitMs !== undefined && { inlineWaitMs }),
     };
@@ -217,6 +233,11 @@ export class HttpFace {
       return challenge("The token is not accepted");
     }
   }
+}
+
+/** Whether a request of this method may stand behind a workflow, and wait for it. */
+function mayWait(method: unknown): boolean {
+  return method === "tools/call" || method === "prompts/get" || method === "resources/read";
 }
 
 /** Why the entry refused a request: its word for it alone, since the message quotes what the client sent. */

@@ -77,7 +77,7 @@ export async function waitInline(
   try {
     last = await engine.wait(owner, taskId, mustReturn, {
       timeoutMs: inlineWaitMs,
-      signal: gone,
+      signal: connection.patience(ctx),
       onChange: (current) => {
         asker.look(current);
         progress(current);

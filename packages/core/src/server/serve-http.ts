@@ -54,7 +54,10 @@ export interface HttpServer {
   readonly port: number;
   /** Tells clients that listen (2026-07-28) that tools, prompts or resources of this server have changed. */
   readonly notify: ServerNotifier;
-  /** Stops listening and ends open streams. The engine stays open: it is yours. */
+  /**
+   * Stops listening, answers the calls that wait with a handle of their task, and ends open streams. The engine stays
+   * open: it is yours.
+   */
   close(): Promise<void>;
 }
 
@@ -126,7 +129,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
     notify: face.notify,
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await face.close();
+      await face.close(FAREWELL_MS);
       // Open streams have just been given their last words: only who does not take them is cut off.
       await within(Promise.all([...answering].map((res) => once(res, "close"))), FAREWELL_MS);
       server.closeAllConnections();

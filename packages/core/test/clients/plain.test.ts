@@ -77,6 +77,29 @@ describe("a call that ends in time", () => {
   });
 });
 
+describe("a server that closes while calls wait", () => {
+  test("answers each with the handle of its task: the client can ask the next server", async () => {
+    const { engine, home } = await fixtureEngine();
+    const server = await overHttp(engine);
+    const { url } = server;
+    const call = { name: "gated", arguments: { gate: join(home, "gate") } };
+    const client = await session(url);
+    const replies = Promise.all([
+      client.request("tools/call", call),
+      stateless(url, "tools/call", call),
+      modernRequest(url, "tools/call", call, { capabilities: {} }),
+    ]);
+    await expect
+      .poll(async () => (await engine.list(LOCAL, undefined)).views.map(({ task }) => task.status))
+      .toEqual(["working", "working", "working"]);
+    await server.close();
+    for (const { result } of await replies) {
+      expect(result.structuredContent.task).toMatchObject({ status: "working" });
+      expect((await engine.get(LOCAL, result.structuredContent.task.taskId)).task.workflow).toBe("gated");
+    }
+  });
+});
+
 describe("a call that does not end in time", () => {
   test("is answered with a handle in words and as data, and the companions do the rest", async () => {
     const { url, gate } = await served(30);
