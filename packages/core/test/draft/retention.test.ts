@@ -133,12 +133,14 @@ test("8.2 a requestor has only so many tasks at once; a cancelled one counts unt
 });
 
 test("8.2 a task that has been refused has left nothing behind", async () => {
-  const { client } = await draft({ engine: { limits: { concurrentTasks: 0 } } });
+  const { client } = await draft({ engine: { limits: { concurrentTasks: 1 } } });
+  await client.created("scripted");
+  const notices = client.createdNotices();
   const call = client.tool("echo", { text: "hi" });
   expect((await call.reply).error).toMatchObject({ code: -32000 });
   expect((await client.about("tasks/get", call.taskId)).error).toEqual({
     code: -32602,
     message: "Failed to retrieve task: Task not found",
   });
-  expect(client.createdNotices()).toEqual([]);
+  expect(client.createdNotices()).toEqual(notices);
 });
