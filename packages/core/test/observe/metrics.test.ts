@@ -87,7 +87,10 @@ test("the gauges tell what the whole database holds, with zeros, and what is gon
   expect(await otel.value("taskferry.cancels.owed", { engine: "gauged" })).toBe(1);
   expect(await otel.value("taskferry.cancels.oldest", { engine: "gauged" })).toBeGreaterThan(15_000);
   script.state = { native: "DONE", status: "completed", output: { value: 1 } };
-  await until(async () => expect(await status(engine, going)).toBe("completed"));
+  await until(async () => {
+    expect(await status(engine, going)).toBe("completed");
+    expect((await engine.peek(owner, ended)).task.cancelConfirmedAt).not.toBeNull();
+  });
   travel(40_000);
   await until(async () => expect(await tasks("completed")).toBe(1));
   expect(await tasks("working")).toBe(0);
