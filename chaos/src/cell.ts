@@ -125,7 +125,7 @@ class Story {
       (task) => task.status !== "submitted" && task.status !== "working",
     );
     if (seen.status === "input_required") {
-      if (cancels) await this.again("cancel", (url) => this.client.cancel(url));
+      if (cancels) await this.cancel();
       else await this.again("answer", (url) => this.client.answer(url, seen));
       if (sweeps) return this.expire();
       seen = await this.poll(
@@ -135,6 +135,19 @@ class Story {
     }
     await this.judge(seen, cancels);
     return seen.status;
+  }
+
+  private async cancel(): Promise<void> {
+    await this.again("cancel", (url) => this.client.cancel(url));
+    const { generation, fault } = this.cell;
+    if (generation !== "draft" || fault.when !== "before" || fault.point !== "write cancel.requested") return;
+    // The draft's cancel is a notification, and has no answer: one that was lost before it was written is sent again.
+    while (!this.servers.died) {
+      await this.again("get", (url) => this.client.get(url));
+      this.inTime("the server's death");
+      await pause();
+    }
+    await this.again("cancel", (url) => this.client.cancel(url));
   }
 
   /** An expired task is gone, once, and says so. */
