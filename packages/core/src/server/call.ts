@@ -9,7 +9,7 @@ import { asOpen } from "../questions.js";
 import { isTerminal } from "../task.js";
 import { IDEMPOTENCY_KEY, JsonRpcError, METHOD_NOT_FOUND } from "../wire/codec.js";
 import * as draft from "../wire/draft.js";
-import { canAsk, encodeQuestion } from "../wire/input.js";
+import { canAsk, encodeInputRequests } from "../wire/input.js";
 import * as v2025 from "../wire/v2025-11-25.js";
 import * as v2026 from "../wire/v2026-07-28.js";
 import type { Workflow } from "../workflow.js";
@@ -197,12 +197,9 @@ async function callModern(
       ask: async (questions) => {
         const open = questions.map(asOpen);
         if (!open.every((question) => canAsk(capabilities, question))) return undefined;
-        const requests = open.map(
-          (question) => [question.key, encodeQuestion(question) as unknown as JsonObject] as const,
-        );
         throw new MustReturn({
           resultType: "input_required",
-          inputRequests: Object.fromEntries(requests),
+          inputRequests: encodeInputRequests(open),
           requestState: engine.seal(BEFORE, owner, { asked, answers }),
         });
       },

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../json.js";
 import type { Owner } from "../owner.js";
 import { isTerminal } from "../task.js";
 import { JsonRpcError, outcomeError, SERVER_ERROR, statusIn, statusMessage } from "../wire/codec.js";
-import { canAsk, encodeQuestion, openQuestions } from "../wire/input.js";
+import { askableQuestions, canAsk, encodeInputRequests, openQuestions } from "../wire/input.js";
 import type { Workflow } from "../workflow.js";
 import { askOnOpenCall } from "./ask.js";
 import type { Connection } from "./connection.js";
@@ -92,7 +92,7 @@ export async function waitInline(
     throw new JsonRpcError(SERVER_ERROR, "The call was abandoned");
   }
   if (isTerminal(last.task.status)) return endedResult(last);
-  if (connection.isModern && askableQuestions(last, capabilities).length > 0) {
+  if (connection.isModern && askableQuestions(last.questions, capabilities).length > 0) {
     return inputRequired(engine, owner, last, capabilities);
   }
   return handle(workflow, last);
@@ -158,22 +158,15 @@ function describeQuestion(question: {
   return `It asks [${question.key}]: ${question.message}${form}${where}`;
 }
 
-function askableQuestions(view: TaskView, capabilities: JsonObject | undefined) {
-  return openQuestions(view.questions).filter((question) => canAsk(capabilities, question));
-}
-
 function inputRequired(
   engine: TaskEngine,
   owner: Owner,
   view: TaskView,
   capabilities: JsonObject | undefined,
 ): JsonObject {
-  const requests = askableQuestions(view, capabilities).map(
-    (question) => [question.key, encodeQuestion(question) as unknown as JsonObject] as const,
-  );
   return {
     resultType: "input_required",
-    inputRequests: Object.fromEntries(requests),
+    inputRequests: encodeInputRequests(askableQuestions(view.questions, capabilities)),
     requestState: engine.seal(REJOIN, owner, { taskId: view.task.taskId }),
   };
 }

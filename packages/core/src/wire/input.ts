@@ -41,7 +41,22 @@ export function encodeQuestion(question: Askable): InputRequest {
   };
 }
 
+/** `inputRequests` of 2026-07-28: each question's request, by its key. */
+export function encodeInputRequests(questions: readonly Askable[]): JsonObject {
+  return Object.fromEntries(
+    questions.map((question) => [question.key, encodeQuestion(question) as unknown as JsonObject]),
+  );
+}
+
 /** The open ones of a task's questions. */
 export function openQuestions(questions: readonly StoredQuestion[]): readonly StoredQuestion[] {
   return questions.filter((question) => question.state === "open");
+}
+
+/** The open ones that this client can be asked. */
+export function askableQuestions(
+  questions: readonly StoredQuestion[],
+  capabilities: JsonObject | undefined,
+): readonly StoredQuestion[] {
+  return openQuestions(questions).filter((question) => canAsk(capabilities, question));
 }

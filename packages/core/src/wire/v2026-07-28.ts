@@ -12,7 +12,7 @@ import {
   TASKS_EXTENSION,
   ttlOf,
 } from "./codec.js";
-import { canAsk, encodeQuestion, openQuestions } from "./input.js";
+import { askableQuestions, encodeInputRequests, openQuestions } from "./input.js";
 
 /** Whether a request's declared client capabilities contain the extension. */
 export function declaresTasks(capabilities: JsonObject | undefined): boolean {
@@ -81,23 +81,14 @@ function encodeTask(view: TaskView, capabilities: JsonObject | undefined): JsonO
   };
 }
 
-function askable(view: TaskView, capabilities: JsonObject | undefined) {
-  return openQuestions(view.questions).filter((question) => canAsk(capabilities, question));
-}
-
 function showsQuestions(view: TaskView, capabilities: JsonObject | undefined): boolean {
-  return askable(view, capabilities).length > 0;
+  return askableQuestions(view.questions, capabilities).length > 0;
 }
 
 function inputRequestsOf(view: TaskView, capabilities: JsonObject | undefined): JsonObject {
   if (view.task.status !== "input_required") return {};
-  const questions = askable(view, capabilities);
-  if (questions.length === 0) return {};
-  return {
-    inputRequests: Object.fromEntries(
-      questions.map((question) => [question.key, encodeQuestion(question) as unknown as JsonObject]),
-    ),
-  };
+  const questions = askableQuestions(view.questions, capabilities);
+  return questions.length === 0 ? {} : { inputRequests: encodeInputRequests(questions) };
 }
 
 function unaskable({ task, questions }: TaskView): string {
