@@ -116,6 +116,14 @@ export class Scene {
     return new SceneRun(this, adapter, key, input, await adapter.start({ key, input, retry, signal }));
   }
 
+  /** A run that waits with its first question. */
+  async startAsking(): Promise<{ readonly run: SceneRun; readonly question: Question }> {
+    assert.ok(this.drive.ask);
+    const run = await this.start();
+    await this.drive.ask(run);
+    return { run, question: await run.untilAsked() };
+  }
+
   /** The run that a `find` told of. */
   adopt(key: string, input: Json, found: StartedRun, adapter: WorkflowAdapter): SceneRun {
     return new SceneRun(this, adapter, key, input, found);

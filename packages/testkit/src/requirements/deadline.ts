@@ -86,9 +86,7 @@ export const deadline = [
     drive: ["hang", "ask"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const question = await run.untilAsked();
+      const { run, question } = await scene.startAsking();
       await scene.drive.hang();
       await assertAborts(scene.patienceMs, (signal) =>
         scene.adapter.answer(run.ref, question.key, acceptance(question), { signal }),

@@ -30,9 +30,7 @@ export const questions = [
     source: "Question",
     drive: ["ask"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      assertWellFormed(await run.untilAsked());
+      assertWellFormed((await scene.startAsking()).question);
     },
   }),
   requirement({
@@ -58,9 +56,7 @@ export const questions = [
     source: "RunState.questions",
     drive: ["ask", "withdraw"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      await run.untilAsked();
+      const { run } = await scene.startAsking();
       await scene.drive.withdraw(run);
       await run.until("no question", ({ questions = [] }) => questions.length === 0);
     },
@@ -73,9 +69,7 @@ export const questions = [
     drive: ["ask", "answers"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const question = await run.untilAsked();
+      const { run, question } = await scene.startAsking();
       const answer = acceptance(question);
       await scene.adapter.answer(run.ref, question.key, answer, { signal: scene.signal });
       const received = await scene.drive.answers(run);
@@ -93,10 +87,8 @@ export const questions = [
     drive: ["ask", "answers"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const { key } = await run.untilAsked();
-      await scene.adapter.answer(run.ref, key, { action: "decline" }, { signal: scene.signal });
+      const { run, question } = await scene.startAsking();
+      await scene.adapter.answer(run.ref, question.key, { action: "decline" }, { signal: scene.signal });
       const received = await scene.drive.answers(run);
       assert.deepEqual(
         received.map((answer) => answer.accepted),
@@ -112,9 +104,7 @@ export const questions = [
     drive: ["ask", "answers"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const question = await run.untilAsked();
+      const { run, question } = await scene.startAsking();
       await scene.adapter.answer(run.ref, question.key, acceptance(question), { signal: scene.signal });
       const count = (await scene.drive.answers(run)).length;
       const { verdict } = await scene.refusal(
@@ -132,9 +122,7 @@ export const questions = [
     drive: ["ask", "withdraw"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const question = await run.untilAsked();
+      const { run, question } = await scene.startAsking();
       await scene.drive.withdraw(run);
       const { verdict } = await scene.refusal(
         scene.adapter.answer(run.ref, question.key, acceptance(question), { signal: scene.signal }),
@@ -150,9 +138,7 @@ export const questions = [
     drive: ["ask"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const first = await run.untilAsked();
+      const { run, question: first } = await scene.startAsking();
       await scene.adapter.answer(run.ref, first.key, acceptance(first), { signal: scene.signal });
       await scene.drive.ask(run);
       await run.untilAsked(({ key }) => key !== first.key);

@@ -41,9 +41,7 @@ export const recovery = [
     drive: ["ask", "answers"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const question = await run.untilAsked();
+      const { run, question } = await scene.startAsking();
       const later = await scene.connect();
       await later.answer?.(run.ref, question.key, acceptance(question), { signal: scene.signal });
       assert.ok((await scene.drive.answers(run)).length > 0, "the answer did not arrive");

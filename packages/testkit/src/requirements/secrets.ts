@@ -28,9 +28,7 @@ export const secrets = [
     drive: ["ask", "withdraw"],
     adapter: ["answer"],
     async check(scene) {
-      const run = await scene.start();
-      await scene.drive.ask(run);
-      const question = await run.untilAsked();
+      const { run, question } = await scene.startAsking();
       await scene.drive.withdraw(run);
       const content = { ...acceptance(question).content, note: SECRET };
       const call = scene.adapter.answer(run.ref, question.key, { action: "accept", content }, scene);
