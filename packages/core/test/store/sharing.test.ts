@@ -1,21 +1,13 @@
 /** What keeps several servers on one database out of each other's way, on both databases. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { Task } from "../../src/task.js";
-import { databases } from "./databases.js";
+import { databases, freshStore } from "./databases.js";
 import { CREATED, row } from "./rows.js";
 
 const LEASE = { holder: "a", now: 1000, until: 2000 };
 
 for (const database of databases()) {
-  const fresh = async () => {
-    const made = await database.create();
-    const open = async () => {
-      const store = await made.open();
-      onTestFinished(() => store.close());
-      return store;
-    };
-    return { store: await open(), open };
-  };
+  const fresh = () => freshStore(database);
 
   describe(`${database.name}: leases`, { timeout: 30_000 }, () => {
     test("a lease keeps others away until it is given back or runs out", async () => {

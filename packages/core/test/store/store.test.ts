@@ -1,7 +1,7 @@
 /** What the engine relies on, on both databases. */
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { mayBecome, type Task, type TaskStatus } from "../../src/task.js";
-import { databases } from "./databases.js";
+import { databases, freshStore } from "./databases.js";
 import { CREATED, row } from "./rows.js";
 
 const STATUSES: readonly TaskStatus[] = [
@@ -16,15 +16,7 @@ const STATUSES: readonly TaskStatus[] = [
 const LEASE = { holder: "a", now: 1000, until: 2000 };
 
 for (const database of databases()) {
-  const fresh = async () => {
-    const made = await database.create();
-    const open = async () => {
-      const store = await made.open();
-      onTestFinished(() => store.close());
-      return store;
-    };
-    return { store: await open(), open };
-  };
+  const fresh = () => freshStore(database);
 
   describe(`${database.name}: rows`, { timeout: 30_000 }, () => {
     test("a task comes back as it was stored, JSON, NUL bytes and lone surrogates included", async () => {
