@@ -50,10 +50,10 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   {
     name: "a taken id is replaced by a free one",
     file: "engine.ts",
-    search: "        task = await this.insert(row, prepared.hold);",
+    search: "        task = await this.insert(row, prepared.hold, atMost);",
     replace:
-      "        task = await this.insert(row, prepared.hold).catch(() =>\n" +
-      "          this.insert({ ...row, taskId: randomUUID() }, prepared.hold),\n        );",
+      "        task = await this.insert(row, prepared.hold, atMost).catch(() =>\n" +
+      "          this.insert({ ...row, taskId: randomUUID() }, prepared.hold, atMost),\n        );",
     test: SUPPORT,
     caughtBy: "4.2 an id that is taken is refused, and the first task goes on",
   },

@@ -156,7 +156,7 @@ export class TaskEngine {
         await this.limiter.take(call.owner, "create");
 
         const prepared = await this.prepare(workflow, args, call);
-        await this.limiter.admit(call.owner);
+        const atMost = await this.limiter.admit(call.owner);
         const row = newTask(
           call,
           workflow,
@@ -164,11 +164,13 @@ export class TaskEngine {
           this.retention,
           this.timing.leaseMs,
         );
-        span.setAttribute("taskferry.task", idForLog(row.taskId));
+        if (span.isRecording()) span.setAttribute("taskferry.task", idForLog(row.taskId));
         let task: Task;
         try {
-          task = await this.insert(row, prepared.hold);
+          task = await this.insert(row, prepared.hold, atMost);
         } catch (error) {
+          if (isWorkflowError(error) && error.code === "limit_exceeded")
+            throw this.limiter.tooMany(call.owner);
           // Lost a race against the same idempotency key: the winner's task is the answer.
           const winner =
             isWorkflowError(error) &&
@@ -180,8 +182,9 @@ export class TaskEngine {
         counters.created.add(1, { engine: task.engine, generation: task.generation });
         this.audit("task.created", task);
         if (isTerminal(task.status)) noteEnd(this.log, task);
-        if (task.startPhase === "attempted") await within(this.work.begin(task), this.timing.startWaitMs);
-        return this.view((await this.store.get(task.owner, task.taskId)) ?? task);
+        if (task.startPhase !== "attempted") return this.view(task);
+        const begun = await within(this.work.begin(task), this.timing.startWaitMs);
+        return this.view(begun ?? (await this.store.get(task.owner, task.taskId)) ?? task);
       },
     );
   }
@@ -214,19 +217,23 @@ export class TaskEngine {
     throw new WorkflowError("engine_rejected", `The check before "${workflow.name}" asks without end`);
   }
 
-  private async insert(row: NewTask, hold: readonly Question[] | undefined): Promise<Task> {
+  private async insert(
+    row: NewTask,
+    hold: readonly Question[] | undefined,
+    atMost: number | undefined,
+  ): Promise<Task> {
+    const limit = atMost !== undefined && { atMost };
     const created: KnownEvent = {
       type: "task.created",
       detail: { workflow: row.workflow, engine: row.engine },
     };
     if (hold === undefined) {
       const { startPhase, createdAt: now } = row;
-      const until = now + this.timing.leaseMs;
-      return startPhase === "none"
-        ? this.store.insert(row, [created])
-        : this.store.insert(row, [created, { type: "run.starting" }], { holder: this.holder, now, until });
+      if (startPhase === "none") return this.store.insert(row, [created], { ...limit });
+      const lease = { holder: this.holder, now, until: now + this.timing.leaseMs };
+      return this.store.insert(row, [created, { type: "run.starting" }], { ...limit, lease });
     }
-    const task = await this.store.insert(row, [created]);
+    const task = await this.store.insert(row, [created], { ...limit });
     const open = hold.map((question) => ({ ...question, key: BEFORE_PREFIX + question.key }));
     return this.store.update(task, { status: "input_required" }, { questions: { open }, now: row.createdAt });
   }

@@ -1,5 +1,5 @@
 /** Rates and concurrency per owner (SEP-1686, 8.1 and 8.2). Rates are counted per process. */
-import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
+import type { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { WorkflowError } from "./errors.js";
 import { counters, idForLog, type Logger } from "./observe.js";
 import type { Owner } from "./owner.js";
@@ -48,36 +48,40 @@ export function checkLimits(limits: Partial<Limits>): void {
 /** Failed look-ups of one owner in a minute that are worth a warning. */
 const SUSPICIOUS_MISSES = 60;
 
+/** How long a count of running tasks serves. */
+const COUNTS_MS = 1_000;
+
 /** The operations that have a rate. */
 export type LimitedOperation = "create" | "get" | "result" | "list";
 
+/** What is counted a minute at a time. */
+interface Rates extends Readonly<Record<LimitedOperation, RateLimiterMemory>> {
+  readonly misses: RateLimiterMemory;
+  readonly hits: RateLimiterMemory;
+}
+
 /** Counts and refuses. */
 export class Limiter {
-  private readonly rates: Readonly<Record<LimitedOperation, RateLimiterMemory>>;
-  private readonly misses = new RateLimiterMemory({ points: SUSPICIOUS_MISSES, duration: 60 });
-  private readonly hits = new RateLimiterMemory({ points: 1, duration: 60 });
+  private rates: Rates | undefined;
+  private loading: Promise<Rates> | undefined;
   private readonly blocked = new Map<string, number>();
+  /** How many tasks owners had when they were counted, and those made since. */
+  private readonly running = new Map<string, number>();
+  private runningSince = 0;
 
   constructor(
     private readonly limits: Limits,
     private readonly store: TaskStore,
     private readonly log: Logger,
-  ) {
-    const perMinute = (points: number) => new RateLimiterMemory({ points, duration: 60 });
-    this.rates = {
-      create: perMinute(limits.createPerMinute),
-      get: perMinute(limits.getPerMinute),
-      result: perMinute(limits.resultPerMinute),
-      list: perMinute(limits.listPerMinute),
-    };
-  }
+  ) {}
 
   /** @throws WorkflowError `limit_exceeded` with `retryAfterMs` */
   async take(owner: Owner, operation: LimitedOperation): Promise<void> {
+    const rates = this.rates ?? (await this.load());
     try {
-      await this.rates[operation].consume(owner.limitKey);
+      await rates[operation].consume(owner.limitKey);
     } catch (refusal) {
-      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      if (!isRefusal(refusal)) throw refusal;
       const retryAfterMs = Math.max(1, refusal.msBeforeNext);
       counters.limitHits.add(1, { limit: operation });
       if (refusal.consumedPoints === this.limits[`${operation}PerMinute`] + 1)
@@ -93,7 +97,8 @@ export class Limiter {
 
   /** Notes a look-up that found nothing; many of them may be somebody guessing ids (SEP-1686, 8.3). */
   async missed(owner: Owner): Promise<void> {
-    const { consumedPoints } = await this.misses
+    const { misses } = this.rates ?? (await this.load());
+    const { consumedPoints } = await misses
       .consume(owner.limitKey)
       .catch((refusal: RateLimiterRes) => refusal);
     if (consumedPoints !== SUSPICIOUS_MISSES) return;
@@ -101,11 +106,29 @@ export class Limiter {
     this.log.warn(fields, "many look-ups of tasks that are not there");
   }
 
-  /** @throws WorkflowError `limit_exceeded` when the owner has as many tasks running as it may. */
-  async admit(owner: Owner): Promise<void> {
-    if ((await this.store.countActive(owner.id)) < this.limits.concurrentTasks) return;
+  /**
+   * Counting is a walk over an owner's running tasks, so one count serves for a moment where it is far below the limit.
+   * Nearer to it, the store counts once more, in the transaction that writes the task: then no two calls pass together.
+   * @returns how many the store must see to it that there are; `undefined`: far fewer
+   */
+  async admit(owner: Owner): Promise<number | undefined> {
+    const most = this.limits.concurrentTasks;
+    const now = Date.now();
+    if (now - this.runningSince >= COUNTS_MS) {
+      this.runningSince = now;
+      this.running.clear();
+    }
+    const counted = this.running.get(owner.id) ?? (await this.store.countActive(owner.id, most));
+    // Others have been admitted while this one was counting.
+    const before = Math.max(counted, this.running.get(owner.id) ?? 0);
+    this.running.set(owner.id, before + 1);
+    return before < most / 2 ? undefined : most;
+  }
+
+  /** What a caller hears that has as many tasks as it may. */
+  tooMany(owner: Owner): WorkflowError {
     this.hit(owner, "concurrentTasks");
-    throw new WorkflowError(
+    return new WorkflowError(
       "limit_exceeded",
       `Too many tasks at once: at most ${this.limits.concurrentTasks} may run (a cancelled one counts until its engine ` +
         `has stopped it). Wait for one to end, or cancel one.`,
@@ -138,9 +161,18 @@ export class Limiter {
     };
   }
 
+  /** With the first request: most of the servers that hosts start are never asked for a task. */
+  private load(): Promise<Rates> {
+    this.loading ??= loadRates(this.limits).then((rates) => {
+      this.rates = rates;
+      return rates;
+    });
+    return this.loading;
+  }
+
   private hit(owner: Owner, limit: "concurrentTasks" | "blockedRequests"): void {
     counters.limitHits.add(1, { limit });
-    const first = this.hits.consume(`${limit}:${owner.limitKey}`);
+    const first = this.load().then(({ hits }) => hits.consume(`${limit}:${owner.limitKey}`));
     void first.then(
       () => this.warn(owner, limit),
       () => {},
@@ -151,4 +183,21 @@ export class Limiter {
   private warn(owner: Owner, limit: string): void {
     this.log.warn({ limit, owner: idForLog(owner.limitKey) }, "limit.hit");
   }
+}
+
+async function loadRates(limits: Limits): Promise<Rates> {
+  const { RateLimiterMemory } = await import("rate-limiter-flexible");
+  const perMinute = (points: number) => new RateLimiterMemory({ points, duration: 60 });
+  return {
+    create: perMinute(limits.createPerMinute),
+    get: perMinute(limits.getPerMinute),
+    result: perMinute(limits.resultPerMinute),
+    list: perMinute(limits.listPerMinute),
+    misses: perMinute(SUSPICIOUS_MISSES),
+    hits: perMinute(1),
+  };
+}
+
+function isRefusal(error: unknown): error is RateLimiterRes {
+  return typeof (error as Partial<RateLimiterRes> | undefined)?.msBeforeNext === "number";
 }

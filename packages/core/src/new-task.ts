@@ -1,5 +1,5 @@
 /** What a task is made of: the call that asks for it, and the row that it becomes. */
-import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { hash, randomFillSync, randomUUID } from "node:crypto";
 import type { Question } from "./adapter.js";
 import { WorkflowError } from "./errors.js";
 import { canonicalJson, type JsonObject } from "./json.js";
@@ -131,16 +131,24 @@ export function checkTaskId(id: string, what = "task id"): void {
 
 const KEY_ALPHABET = "abcdefghijklmnopqrstuvwxyz012345";
 
+const KEY_LENGTH = 26;
+/** Drawn for many keys at once: asking the system costs more than all the rest of a key. */
+const entropy = Buffer.alloc(KEY_LENGTH * 128);
+let drawn = entropy.length;
+
 /** 26 characters of 32: 130 bits. Begins with a letter, since some engines want that of names. */
 function newStartKey(): string {
-  const bytes = randomBytes(26);
+  if (drawn === entropy.length) {
+    randomFillSync(entropy);
+    drawn = 0;
+  }
+  const bytes = entropy.subarray(drawn, drawn + KEY_LENGTH);
+  drawn += KEY_LENGTH;
   const letters = Array.from(bytes, (byte) => KEY_ALPHABET[byte & 31]).join("");
   return KEY_ALPHABET[bytes[0]! % 26] + letters.slice(1);
 }
 
 /** Tells a retry of a call from another call. */
 export function requestHashOf(workflow: Workflow, args: JsonObject): string {
-  return createHash("sha256")
-    .update(canonicalJson([workflow.name, args]))
-    .digest("hex");
+  return hash("sha256", canonicalJson([workflow.name, args]), "hex");
 }

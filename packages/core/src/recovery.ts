@@ -7,6 +7,8 @@ import type { Work } from "./work.js";
 
 /** How many tasks one process works on at the same time without being asked. */
 const CONCURRENCY = 64;
+/** A host that has just started this process wants to hear of its tools first. Milliseconds. */
+const FIRST_LOOK_MS = 100;
 
 export interface RecoveryOptions {
   readonly store: TaskStore;
@@ -20,7 +22,7 @@ export interface RecoveryOptions {
 
 /** Looks for owed work from the moment it starts: a crash and a quiet hour are the same to it. */
 export class Recovery {
-  private readonly running = new Set<Promise<void>>();
+  private readonly running = new Set<Promise<unknown>>();
   private timer: NodeJS.Timeout | undefined;
   private sweptAt = 0;
   private closed = false;
@@ -29,7 +31,7 @@ export class Recovery {
   constructor(private readonly options: RecoveryOptions) {}
 
   start(): void {
-    this.timer = setTimeout(() => void this.tick(), 0);
+    this.timer = setTimeout(() => void this.tick(), FIRST_LOOK_MS);
     this.timer.unref();
   }
 
@@ -63,7 +65,7 @@ export class Recovery {
       const limit = CONCURRENCY - this.running.size;
       const tasks = await store.leaseDue({ holder, now, until: now + timing.leaseMs, workflows, limit });
       for (const task of tasks) {
-        const done: Promise<void> = work.runLeased(task).finally(() => this.running.delete(done));
+        const done: Promise<unknown> = work.runLeased(task).finally(() => this.running.delete(done));
         this.running.add(done);
       }
       if (tasks.length < limit) return;

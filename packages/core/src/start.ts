@@ -8,7 +8,6 @@ import { asNative, fail, nativeCall, type ServedWorkflow, stopOwed, type WorkCon
 import { ending } from "./reconcile.js";
 import { isTerminal, type Task } from "./task.js";
 import { backoffMs } from "./timing.js";
-import type { Workflow } from "./workflow.js";
 
 /** Starts a run that is owed, or finds out what became of an earlier start. */
 export async function startRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task> {
@@ -63,14 +62,14 @@ export function firstStart(ctx: WorkContext, task: Task, served: ServedWorkflow)
 async function callStart(
   ctx: WorkContext,
   task: Task,
-  { workflow, adapter }: ServedWorkflow,
+  served: ServedWorkflow,
   retry: boolean,
   release?: { readonly release: string },
 ): Promise<Task> {
   try {
     const { startKey: key, input } = task;
-    const run = await nativeCall("start", task, () => adapter.start({ key, input, retry }));
-    return await bind(ctx, task, run, workflow, release);
+    const run = await nativeCall("start", task, () => served.adapter.start({ key, input, retry }));
+    return await bind(ctx, task, run, served, release);
   } catch (error) {
     return startFailed(ctx, task, asNative(error));
   }
@@ -115,7 +114,7 @@ async function resolveStart(ctx: WorkContext, task: Task, served: ServedWorkflow
 
 /** @returns `undefined` if the search has come to nothing for good, and starting again may still help */
 async function findRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task | undefined> {
-  const { adapter, workflow } = served;
+  const { adapter } = served;
   const startedAtMs = task.firstStartAt ?? task.createdAt;
   const lastStartedAtMs = task.lastStartAt ?? startedAtMs;
   let found: StartedRun | undefined;
@@ -139,7 +138,7 @@ async function findRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Pr
     }
     return adapter.startsOnce ? undefined : outcomeUnknown(ctx, task, adapter, verdict.message);
   }
-  if (found !== undefined) return bind(ctx, task, found, workflow);
+  if (found !== undefined) return bind(ctx, task, found, served);
   const called = isTerminal(task.status) || task.cancelRequestedAt !== null;
   return called ? neverStart(ctx, task) : tryStart(ctx, task, served, true);
 }
@@ -157,7 +156,7 @@ async function bind(
   ctx: WorkContext,
   task: Task,
   run: StartedRun,
-  workflow: Workflow,
+  { workflow, adapter }: ServedWorkflow,
   release?: { readonly release: string },
 ): Promise<Task> {
   const now = Date.now();
@@ -173,6 +172,8 @@ async function bind(
       dueAt: isTerminal(fresh.status) && !stopOwed(fresh) ? null : now + workflow.pollMs,
     },
     events: [{ type: "run.started", detail: run.url === undefined ? {} : { url: run.url } }],
+    // After a power cut, starting again tells which run it was.
+    ...(adapter.startsOnce && { durable: false }),
     ...(run.state === undefined && release),
   }));
   return run.state === undefined ? bound : applyState(ctx, bound, run.state, workflow, release);

@@ -1,15 +1,13 @@
-/** Waits for a promise, at most this long. Never throws. */
-export async function within(promise: Promise<unknown>, limitMs: number): Promise<void> {
+/**
+ * Waits for a promise, at most this long. Never throws.
+ * @returns what it has come to; `undefined` if that took longer, or it was rejected
+ */
+export async function within<T>(promise: Promise<T>, limitMs: number): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, limitMs);
+  const limit = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, limitMs, undefined);
   });
-  await Promise.race([
-    promise.then(
-      () => {},
-      () => {},
-    ),
-    limit,
-  ]);
+  const outcome = await Promise.race([promise.catch(() => undefined), limit]);
   clearTimeout(timer);
+  return outcome;
 }

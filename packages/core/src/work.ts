@@ -23,7 +23,8 @@ type Reason = "first" | "asked" | "due";
 /** One piece of work under way. */
 interface Flight {
   readonly since: number;
-  readonly done: Promise<void>;
+  /** The row as the flight left it; `undefined` if another process works on it. */
+  readonly done: Promise<Task | undefined>;
   /** Something new is owed that this flight may have passed already. */
   again: boolean;
 }
@@ -46,12 +47,12 @@ export class Work {
   }
 
   /** Does what is owed now, joining a flight that is under way. Never throws. */
-  run(owner: string, taskId: string): Promise<void> {
+  run(owner: string, taskId: string): Promise<Task | undefined> {
     return this.fly(owner, taskId, () => this.takeLease(owner, taskId), "asked");
   }
 
   /** The same for something that has just come to be owed: a flight that is under way is followed by another. */
-  async nudge(owner: string, taskId: string): Promise<void> {
+  async nudge(owner: string, taskId: string): Promise<Task | undefined> {
     const current = this.flights.get(keyOf(owner, taskId));
     if (current === undefined) return this.run(owner, taskId);
     current.again = true;
@@ -59,12 +60,12 @@ export class Work {
   }
 
   /** The same for a task whose lease this process already holds. */
-  runLeased(task: Task): Promise<void> {
+  runLeased(task: Task): Promise<Task | undefined> {
     return this.fly(task.owner, task.taskId, async () => task, "due");
   }
 
   /** Starts the run of a task that has just been written, with its first attempt and this process's lease. */
-  begin(task: Task): Promise<void> {
+  begin(task: Task): Promise<Task | undefined> {
     return this.fly(task.owner, task.taskId, async () => task, "first");
   }
 
@@ -83,14 +84,14 @@ export class Work {
     taskId: string,
     take: () => Promise<Task | undefined>,
     reason: Reason,
-  ): Promise<void> {
+  ): Promise<Task | undefined> {
     const key = keyOf(owner, taskId);
     const current = this.flights.get(key);
     if (current !== undefined) return current.done;
-    if (this.closed) return Promise.resolve();
-    const flight: { since: number; done: Promise<void>; again: boolean } = {
+    if (this.closed) return Promise.resolve(undefined);
+    const flight: { since: number; done: Promise<Task | undefined>; again: boolean } = {
       since: Date.now(),
-      done: Promise.resolve(),
+      done: Promise.resolve(undefined),
       again: false,
     };
     flight.done = this.attempt(owner, taskId, take, reason).finally(() => {
@@ -112,13 +113,13 @@ export class Work {
     taskId: string,
     take: () => Promise<Task | undefined>,
     reason: Reason,
-  ): Promise<void> {
+  ): Promise<Task | undefined> {
     const { store, holder, timing, log } = this.options;
     let renewal: NodeJS.Timeout | undefined;
     let task: Task | undefined;
     try {
       task = await take();
-      if (task === undefined) return;
+      if (task === undefined) return undefined;
       renewal = setInterval(() => {
         const now = Date.now();
         store.renewLease(owner, taskId, { holder, now, until: now + timing.leaseMs }).catch(() => {});
@@ -133,10 +134,12 @@ export class Work {
       });
       const leased = task;
       task = await traced("taskferry.work", attributes, () => this.owed(leased, reason));
+      return task;
     } catch (error) {
       // The row still says what is owed; whoever looks next does it.
-      if (isWorkflowError(error) && (error.code === "task_not_found" || error.code === "closed")) return;
-      log.error({ task: idForLog(taskId), error: nameOf(error) }, "owed work could not be done");
+      const isGone = isWorkflowError(error) && (error.code === "task_not_found" || error.code === "closed");
+      if (!isGone) log.error({ task: idForLog(taskId), error: nameOf(error) }, "owed work could not be done");
+      return undefined;
     } finally {
       clearInterval(renewal);
       if (task?.leaseHolder === holder) await store.releaseLease(owner, taskId, holder).catch(() => {});

@@ -2,7 +2,6 @@
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { hostHeaderValidation, originValidation } from "@modelcontextprotocol/node";
 import type { ServerNotifier } from "@modelcontextprotocol/server";
 import type { TaskEngine } from "../engine.js";
 import { WorkflowError } from "../errors.js";
@@ -11,7 +10,6 @@ import type { Principal } from "../owner.js";
 import { within } from "../within.js";
 import type { AttachOptions } from "./attach.js";
 import { companionsBeside } from "./companions.js";
-import { HttpFace } from "./http-face.js";
 import type { ServerInfo } from "./make-server.js";
 import type { SessionOptions } from "./sessions.js";
 import { Webhooks } from "./webhooks.js";
@@ -91,6 +89,11 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
   }
   // Said now, not to the first client.
   companionsBeside(engine, options);
+  // Servers on stdio do without: what speaks HTTP is loaded here.
+  const [{ hostHeaderValidation, originValidation }, { HttpFace }] = await Promise.all([
+    import("@modelcontextprotocol/node"),
+    import("./http-face.js"),
+  ]);
   const webhooks = new Webhooks(engine, options, [path, "/health", "/ready"]);
   const face = new HttpFace(engine, options, onLoopback);
   const validHost = hostHeaderValidation([...(options.allowedHosts ?? LOOPBACK_NAMES)]);
@@ -101,7 +104,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
     answering.add(res);
     res.once("close", () => answering.delete(res));
     if (!validHost(req, res) || !validOrigin(req, res)) return;
-    const pathname = pathOf(req.url ?? "/");
+    const pathname = req.url === path ? path : pathOf(req.url ?? "/");
     if (pathname === "/health") return answerJson(res, 200, { status: "ok" });
     if (pathname === "/ready") {
       void engine.isReady().then((ready) => answerJson(res, ready ? 200 : 503, { ready }));

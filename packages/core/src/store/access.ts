@@ -1,8 +1,8 @@
 /** What the parts of the store share: queries of the dialect, and a database that is not asked once it is closed. */
-import type { CompiledQuery, Kysely } from "kysely";
+import type { CompiledQuery } from "kysely";
 import { isWorkflowError, WorkflowError } from "../errors.js";
 import { EventLog } from "./event-log.js";
-import type { Tables } from "./schema.js";
+import type { QueryBuilder } from "./query-builder.js";
 import type { Database, Executor } from "./statements.js";
 
 /** A database whose errors speak Taskferry's words. */
@@ -10,12 +10,15 @@ export class Access {
   readonly log: EventLog;
   private closing: Promise<void> | undefined;
 
-  /** @param build makes queries of the dialect; never executes */
   constructor(
     readonly db: Database,
-    readonly build: Kysely<Tables>,
+    private readonly builder: () => QueryBuilder,
   ) {
-    this.log = new EventLog(build);
+    this.log = new EventLog(builder);
+  }
+
+  get build(): QueryBuilder {
+    return this.builder();
   }
 
   async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
@@ -31,6 +34,15 @@ export class Access {
     this.refuseClosed();
     try {
       return await this.db.first(query);
+    } catch (error) {
+      throw this.explained(error);
+    }
+  }
+
+  async meta(name: "secret"): Promise<string | undefined> {
+    this.refuseClosed();
+    try {
+      return await this.db.meta(name);
     } catch (error) {
       throw this.explained(error);
     }

@@ -1,6 +1,7 @@
 /** The append-only event log. Names as they are stored, but for {@link toEvent}. */
-import type { CompiledQuery, Kysely } from "kysely";
-import type { EventRow, Tables } from "./schema.js";
+import type { CompiledQuery } from "kysely";
+import type { QueryBuilder } from "./query-builder.js";
+import type { EventRow } from "./schema.js";
 import type { Executor } from "./statements.js";
 import type { StoredEvent, TaskEvent } from "./task-store.js";
 import { decodeText } from "./text.js";
@@ -9,7 +10,7 @@ export class EventLog {
   /** One for each number of events: they come with every write, and Kysely's builder costs more than running them. */
   private readonly inserts = new Map<number, CompiledQuery<unknown>>();
 
-  constructor(private readonly build: Kysely<Tables>) {}
+  constructor(private readonly build: () => QueryBuilder) {}
 
   async append(
     tx: Executor,
@@ -31,19 +32,19 @@ export class EventLog {
 
   /** Sequence numbers grow with time, so old events are at the beginning; the last one stays, or its number would come again. */
   async forget(tx: Executor, before: number): Promise<number> {
-    const seqs = this.build.selectFrom("events").select("seq").limit(1);
+    const seqs = this.build().selectFrom("events").select("seq").limit(1);
     const kept = await tx.first(seqs.where("at", ">=", before).orderBy("seq").compile());
     const last = await tx.first(seqs.orderBy("seq", "desc").compile());
     const until = kept?.seq ?? last?.seq;
     if (until === undefined) return 0;
-    return tx.run(this.build.deleteFrom("events").where("seq", "<", until).compile());
+    return tx.run(this.build().deleteFrom("events").where("seq", "<", until).compile());
   }
 
   private insert(rows: readonly Omit<EventRow, "seq">[]): CompiledQuery<unknown> {
     const known = this.inserts.get(rows.length);
     if (known !== undefined) return known;
     // The database counts `seq` itself.
-    const made = this.build
+    const made = this.build()
       .insertInto("events")
       .values(rows as EventRow[])
       .compile();

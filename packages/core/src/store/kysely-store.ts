@@ -1,6 +1,5 @@
 /** The task store over Kysely, for any database behind {@link Database}. */
-import { randomBytes } from "node:crypto";
-import type { CompiledQuery, Kysely } from "kysely";
+import type { CompiledQuery } from "kysely";
 import { WorkflowError } from "../errors.js";
 import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../task.js";
 import { Access, ofTask } from "./access.js";
@@ -8,12 +7,14 @@ import { countByStatus, owedCancels } from "./census.js";
 import { ChangeFeed } from "./change-feed.js";
 import { toEvent } from "./event-log.js";
 import { Leases } from "./leases.js";
+import type { QueryBuilder } from "./query-builder.js";
 import { questionWrites } from "./question-writes.js";
 import { bury, sweep } from "./removal.js";
 import { RowWrites } from "./row-writes.js";
-import { type Tables, type TaskRow, toColumns, toQuestion, toTask } from "./schema.js";
-import type { Database } from "./statements.js";
+import { type TaskRow, toColumns, toQuestion, toTask } from "./schema.js";
+import type { Database, Executor } from "./statements.js";
 import type {
+  InsertOptions,
   KnownEvent,
   LeaseRequest,
   ListPosition,
@@ -50,25 +51,22 @@ export class KyselyTaskStore implements TaskStore {
   private readonly leases: Leases;
   private readonly writes: RowWrites;
   /** Compiled once: polling is the hot path, and Kysely's builder costs more than the query itself. */
-  private readonly getQuery: CompiledQuery<TaskRow>;
+  private getQuery: CompiledQuery<TaskRow> | undefined;
 
-  /** @param build makes queries of the dialect; never executes */
-  constructor(
-    db: Database,
-    private readonly build: Kysely<Tables>,
-  ) {
-    this.access = new Access(db, build);
+  constructor(db: Database, builder: () => QueryBuilder) {
+    this.access = new Access(db, builder);
     this.feed = new ChangeFeed(this.access);
     this.leases = new Leases(this.access);
-    this.writes = new RowWrites(build);
-    this.getQuery = ofTask(build.selectFrom("tasks").selectAll(), "", "").compile();
+    this.writes = new RowWrites(builder);
   }
 
-  async insert(task: NewTask, events: readonly TaskEvent[], lease?: LeaseRequest): Promise<Task> {
+  async insert(task: NewTask, events: readonly TaskEvent[], options: InsertOptions = {}): Promise<Task> {
+    const { lease, atMost } = options;
     const held = { leaseHolder: lease?.holder ?? null, leaseUntil: lease?.until ?? null };
     const row = toColumns({ ...task, ...held, version: 1 }) as TaskRow;
     try {
       await this.access.write(async (tx) => {
+        if (atMost !== undefined) await this.refuseBeyond(tx, row.owner, atMost);
         await tx.run(this.writes.insert(row));
         await tx.run(this.writes.clearTombstone(row.owner, row.taskId));
         await this.access.log.append(tx, row.owner, row.taskId, events, task.createdAt);
@@ -82,6 +80,7 @@ export class KyselyTaskStore implements TaskStore {
 
   async get(owner: string, taskId: string): Promise<Task | undefined> {
     const parameters = [encodeText(owner), encodeText(taskId)];
+    this.getQuery ??= ofTask(this.build.selectFrom("tasks").selectAll(), "", "").compile();
     const row = await this.access.first<TaskRow>({ ...this.getQuery, parameters });
     return row === undefined ? undefined : toTask(row);
   }
@@ -113,18 +112,9 @@ export class KyselyTaskStore implements TaskStore {
     return (await this.access.all(query.compile())).map(toTask);
   }
 
-  async countActive(owner: string): Promise<number> {
-    const query = this.build
-      .selectFrom("tasks")
-      .select((eb) => eb.fn.countAll<number>().as("count"))
-      .where("owner", "=", encodeText(owner))
-      .where((eb) =>
-        eb.or([
-          eb("endedAt", "is", null),
-          eb.and([eb("cancelRequestedAt", "is not", null), eb("cancelConfirmedAt", "is", null)]),
-        ]),
-      );
-    return Number((await this.access.first(query.compile()))?.count ?? 0);
+  async countActive(owner: string, upTo: number): Promise<number> {
+    const counted = await this.access.first(this.activeQuery(encodeText(owner), upTo));
+    return Number(counted?.count ?? 0);
   }
 
   countByStatus(): ReturnType<TaskStore["countByStatus"]> {
@@ -144,7 +134,8 @@ export class KyselyTaskStore implements TaskStore {
     const told = events.length === 0 && visible ? [{ type: "task.changed" } satisfies KnownEvent] : events;
     const changes = toColumns({ ...patch, version: task.version + 1, ...(visible && { updatedAt: now }) });
     // Pacing may be lost in a power cut: then the engine is read once more than needed.
-    const durable = told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field));
+    const durable =
+      options.durable ?? (told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field)));
     const row = await this.access
       .write(async (tx) => {
         const updated = await tx.first(this.writes.update(key, changes, options.release));
@@ -283,23 +274,44 @@ export class KyselyTaskStore implements TaskStore {
   }
 
   async secret(): Promise<Uint8Array> {
-    const query = this.build.selectFrom("meta").select("value").where("name", "=", "secret").compile();
-    const stored = await this.access.first(query);
-    if (stored !== undefined) return Buffer.from(stored.value, "hex");
-    const made = this.build
-      .insertInto("meta")
-      .values({ name: "secret", value: randomBytes(32).toString("hex") })
-      .onConflict((oc) => oc.doNothing());
-    // Whoever comes first has made it; read again, since that may have been another process.
-    await this.access.write((tx) => tx.run(made.compile()));
-    const secret = await this.access.first(query);
+    const secret = await this.access.meta("secret");
     if (secret === undefined) throw new WorkflowError("store_unavailable", "The store lost its secret");
-    return Buffer.from(secret.value, "hex");
+    return Buffer.from(secret, "hex");
   }
 
   close(): Promise<void> {
     this.feed.close();
     return this.access.close();
+  }
+
+  private async refuseBeyond(tx: Executor, owner: string, atMost: number): Promise<void> {
+    await this.access.db.alone(tx, owner);
+    const counted = await tx.first(this.activeQuery(owner, atMost));
+    if (Number(counted?.count ?? 0) < atMost) return;
+    throw new WorkflowError("limit_exceeded", `The owner has ${atMost} tasks already`, { retryable: true });
+  }
+
+  private activeQuery(owner: string, upTo: number): CompiledQuery<{ count: number }> {
+    // Ends at the bound: what is beyond it makes no difference.
+    const active = this.build
+      .selectFrom("tasks")
+      .select("owner")
+      .where("owner", "=", owner)
+      .where((eb) =>
+        eb.or([
+          eb("endedAt", "is", null),
+          eb.and([eb("cancelRequestedAt", "is not", null), eb("cancelConfirmedAt", "is", null)]),
+        ]),
+      )
+      .limit(upTo);
+    return this.build
+      .selectFrom(active.as("active"))
+      .select((eb) => eb.fn.countAll<number>().as("count"))
+      .compile();
+  }
+
+  private get build(): QueryBuilder {
+    return this.access.build;
   }
 
   private tasksOf(owner: string) {

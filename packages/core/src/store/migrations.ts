@@ -1,4 +1,5 @@
 /** Versioned migrations: the same steps for both databases, with the few words in which they differ. */
+import { randomBytes } from "node:crypto";
 import { WorkflowError } from "../errors.js";
 
 /** Words of a dialect. */
@@ -62,6 +63,11 @@ export const MIGRATIONS: readonly ((words: DialectWords) => readonly string[])[]
       WHERE "cancelRequestedAt" IS NOT NULL AND "cancelConfirmedAt" IS NULL`,
   ],
 ];
+
+/** What signs cursors and request states, as it is stored: 32 bytes in hex. */
+export function newSecret(): string {
+  return randomBytes(32).toString("hex");
+}
 
 /** @throws WorkflowError `configuration` if the database was written by a newer release */
 export function checkVersion(version: number): void {

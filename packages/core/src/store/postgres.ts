@@ -1,17 +1,17 @@
 /** PostgreSQL through pg: for servers on several machines that share their tasks. */
-import {
-  type CompiledQuery,
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-} from "kysely";
+import type { CompiledQuery, Kysely } from "kysely";
 import pg from "pg";
 import { isWorkflowError, WorkflowError } from "../errors.js";
 import { KyselyTaskStore } from "./kysely-store.js";
-import { checkVersion, type DialectWords, ENDED_MESSAGE, ENDED_ROW, MIGRATIONS } from "./migrations.js";
-import type { Tables } from "./schema.js";
+import {
+  checkVersion,
+  type DialectWords,
+  ENDED_MESSAGE,
+  ENDED_ROW,
+  MIGRATIONS,
+  newSecret,
+} from "./migrations.js";
+import { queryBuilder, rawQuery } from "./query-builder.js";
 import type { Database, Executor, Violation } from "./statements.js";
 import type { TaskStore } from "./task-store.js";
 
@@ -30,6 +30,9 @@ export interface PostgresStoreOptions {
 const CHANNEL = "taskferry_changes";
 /** Serializes migrations of servers that start at the same time. */
 const MIGRATION_LOCK = 7_165_473_019;
+
+/** The first half of the advisory locks of {@link Database.alone}: other programs may have locks in the same database. */
+const OWNER_LOCKS = 716_547_301;
 
 const WORDS: DialectWords = {
   serial: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
@@ -76,15 +79,12 @@ export async function postgresStore(options: PostgresStoreOptions): Promise<Task
     await end().catch(() => {});
     throw isWorkflowError(error) ? error : explain(error);
   }
-  const build = new Kysely<Tables>({
-    dialect: {
-      createAdapter: () => new PostgresAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (db) => new PostgresIntrospector(db),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-    },
+  const words = (kysely: typeof import("kysely")) => ({
+    createAdapter: () => new kysely.PostgresAdapter(),
+    createIntrospector: (db: Kysely<unknown>) => new kysely.PostgresIntrospector(db),
+    createQueryCompiler: () => new kysely.PostgresQueryCompiler(),
   });
-  return new KyselyTaskStore(new PostgresDatabase(pool, schema, end), build.withSchema(schema));
+  return new KyselyTaskStore(new PostgresDatabase(pool, schema, end), queryBuilder(words, schema));
 }
 
 function checkConnections({ connectionString, pool }: PostgresStoreOptions): void {
@@ -121,7 +121,8 @@ async function migrate(pool: pg.Pool, schema: string): Promise<void> {
   // Opening an up-to-date database needs no lock, and no right to make schemas.
   const found = await storedVersion(pool, schema);
   checkVersion(found);
-  if (found === MIGRATIONS.length) return;
+  const isCurrent = found === MIGRATIONS.length && (await stored(pool, schema, "secret")) !== undefined;
+  if (isCurrent) return;
   const client = await pool.connect();
   try {
     await client.query("BEGIN");
@@ -138,6 +139,9 @@ async function migrate(pool: pg.Pool, schema: string): Promise<void> {
       "INSERT INTO meta (name, value) VALUES ('schema', $1) ON CONFLICT (name) DO UPDATE SET value = $1",
       [String(MIGRATIONS.length)],
     );
+    await client.query("INSERT INTO meta (name, value) VALUES ('secret', $1) ON CONFLICT DO NOTHING", [
+      newSecret(),
+    ]);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
@@ -153,10 +157,16 @@ async function storedVersion(client: pg.Pool | pg.PoolClient, schema: string): P
     `${schema}.meta`,
   ]);
   if ((table.rows[0]?.found ?? null) === null) return 0;
-  const stored = await client.query<{ value: string }>(
-    `SELECT value FROM ${schema}.meta WHERE name = 'schema'`,
-  );
-  return Number(stored.rows[0]?.value ?? 0);
+  return Number((await stored(client, schema, "schema")) ?? 0);
+}
+
+async function stored(
+  client: pg.Pool | pg.PoolClient,
+  schema: string,
+  name: string,
+): Promise<string | undefined> {
+  const sql = `SELECT value FROM ${schema}.meta WHERE name = $1`;
+  return (await client.query<{ value: string }>(sql, [name])).rows[0]?.value;
 }
 
 class PostgresDatabase implements Database {
@@ -185,6 +195,14 @@ class PostgresDatabase implements Database {
 
   write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
     return this.track(this.transact(work, durable));
+  }
+
+  async alone(tx: Executor, key: string): Promise<void> {
+    await tx.run(rawQuery("SELECT pg_advisory_xact_lock($1, hashtext($2))", [OWNER_LOCKS, key]));
+  }
+
+  meta(name: string): Promise<string | undefined> {
+    return this.track(stored(this.pool, this.schema, name));
   }
 
   violated(error: unknown): Violation | undefined {

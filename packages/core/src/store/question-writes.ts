@@ -1,13 +1,14 @@
 /** What a change of a task's questions writes. */
-import type { CompiledQuery, Kysely } from "kysely";
+import type { CompiledQuery } from "kysely";
 import type { QuestionState } from "../task.js";
-import type { QuestionRow, Tables } from "./schema.js";
+import type { QueryBuilder } from "./query-builder.js";
+import type { QuestionRow } from "./schema.js";
 import type { QuestionChanges } from "./task-store.js";
 import { decodeText, encodeText } from "./text.js";
 
 /** @param stored all rows of the task, oldest first */
 export function questionWrites(
-  build: Kysely<Tables>,
+  build: QueryBuilder,
   owner: string,
   taskId: string,
   stored: readonly QuestionRow[],

@@ -1,21 +1,22 @@
 /** The two writes that every task goes through, compiled once for each set of columns. */
-import { type CompiledQuery, type Kysely, sql } from "kysely";
+import type { CompiledQuery, ExpressionBuilder } from "kysely";
+import type { QueryBuilder } from "./query-builder.js";
 import type { Tables, TaskRow } from "./schema.js";
 
 /** Kysely's builder costs more than running what it makes. */
 export class RowWrites {
   private readonly shapes = new Map<string, CompiledQuery>();
 
-  constructor(private readonly build: Kysely<Tables>) {}
+  constructor(private readonly build: () => QueryBuilder) {}
 
   insert(row: TaskRow): CompiledQuery<unknown> {
-    const make = () => this.build.insertInto("tasks").values(row).compile();
+    const make = () => this.build().insertInto("tasks").values(row).compile();
     return this.compiled(`insert ${Object.keys(row).join()}`, make, Object.values(row));
   }
 
   clearTombstone(owner: string, taskId: string): CompiledQuery<unknown> {
     const make = () =>
-      this.build.deleteFrom("tombstones").where("owner", "=", owner).where("taskId", "=", taskId).compile();
+      this.build().deleteFrom("tombstones").where("owner", "=", owner).where("taskId", "=", taskId).compile();
     return this.compiled("clear tombstone", make, [owner, taskId]);
   }
 
@@ -27,9 +28,9 @@ export class RowWrites {
   ): CompiledQuery<TaskRow> {
     const { owner, taskId, version } = task;
     const make = () =>
-      this.build
+      this.build()
         .updateTable("tasks")
-        .set({ ...changes, ...(release !== undefined && released(release)) })
+        .set((eb) => ({ ...changes, ...(release !== undefined && released(eb, release)) }))
         .where("owner", "=", owner)
         .where("taskId", "=", taskId)
         .where("version", "=", version)
@@ -53,9 +54,8 @@ export class RowWrites {
   }
 }
 
-function released(holder: string) {
-  return {
-    leaseHolder: sql<string | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseHolder" END`,
-    leaseUntil: sql<number | null>`CASE WHEN "leaseHolder" = ${holder} THEN NULL ELSE "leaseUntil" END`,
-  };
+function released(eb: ExpressionBuilder<Tables, "tasks">, holder: string) {
+  const unlessLost = <Column extends "leaseHolder" | "leaseUntil">(column: Column) =>
+    eb.case().when("leaseHolder", "=", holder).then(null).else(eb.ref(column)).end();
+  return { leaseHolder: unlessLost("leaseHolder"), leaseUntil: unlessLost("leaseUntil") };
 }

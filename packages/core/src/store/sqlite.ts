@@ -1,19 +1,19 @@
 /** SQLite through better-sqlite3: the embedded default. Several processes on one file are the normal case. */
-import { realpathSync } from "node:fs";
+import { accessSync, constants, realpathSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import BetterSqlite3 from "better-sqlite3";
-import {
-  type CompiledQuery,
-  DummyDriver,
-  Kysely,
-  SqliteAdapter,
-  SqliteIntrospector,
-  SqliteQueryCompiler,
-} from "kysely";
+import type { CompiledQuery } from "kysely";
 import { WorkflowError } from "../errors.js";
 import { KyselyTaskStore } from "./kysely-store.js";
-import { checkVersion, type DialectWords, ENDED_MESSAGE, ENDED_ROW, MIGRATIONS } from "./migrations.js";
-import type { Tables } from "./schema.js";
+import {
+  checkVersion,
+  type DialectWords,
+  ENDED_MESSAGE,
+  ENDED_ROW,
+  MIGRATIONS,
+  newSecret,
+} from "./migrations.js";
+import { queryBuilder } from "./query-builder.js";
 import type { Database, Executor, Violation } from "./statements.js";
 import type { TaskStore } from "./task-store.js";
 
@@ -54,14 +54,11 @@ const WORDS: DialectWords = {
 export async function sqliteStore(options: SqliteStoreOptions): Promise<TaskStore> {
   const settings = { busyTimeoutMs: 5_000, changePollMs: 100, synchronous: "FULL" as const, ...options };
   const database = await open(settings);
-  const build = new Kysely<Tables>({
-    dialect: {
-      createAdapter: () => new SqliteAdapter(),
-      createDriver: () => new DummyDriver(),
-      createIntrospector: (db) => new SqliteIntrospector(db),
-      createQueryCompiler: () => new SqliteQueryCompiler(),
-    },
-  });
+  const build = queryBuilder((kysely) => ({
+    createAdapter: () => new kysely.SqliteAdapter(),
+    createIntrospector: (db) => new kysely.SqliteIntrospector(db),
+    createQueryCompiler: () => new kysely.SqliteQueryCompiler(),
+  }));
   return new KyselyTaskStore(new SqliteDatabase(database, settings), build);
 }
 
@@ -79,6 +76,8 @@ async function open(options: Required<SqliteStoreOptions>): Promise<BetterSqlite
     // SQLite itself hardly waits, here and later: it would hold up the event loop. See `unlocked`.
     const opened = new BetterSqlite3(path, { timeout: 20 });
     database = opened;
+    // SQLite itself says so only when something is written.
+    if (!opened.memory) accessSync(path, constants.W_OK);
     // SQLite does not wait at all for the lock that the change to WAL takes: a new file is often opened by many at once.
     await unlocked(busyTimeoutMs, () => opened.pragma("journal_mode = WAL"));
     opened.pragma(`synchronous = ${synchronous}`);
@@ -86,8 +85,10 @@ async function open(options: Required<SqliteStoreOptions>): Promise<BetterSqlite
     return opened;
   } catch (error) {
     database?.close();
-    // better-sqlite3's own checks, of the folder for one.
-    throw error instanceof TypeError ? unopenable(error, path) : explain(error, path);
+    // better-sqlite3's own checks, of the folder for one, and ours.
+    const { code = "" } = error as { code?: string };
+    const isForeign = error instanceof TypeError || ["EACCES", "EPERM", "EROFS"].includes(code);
+    throw isForeign ? unopenable(error, path) : explain(error, path);
   }
 }
 
@@ -109,31 +110,29 @@ async function unlocked(waitMs: number, work: () => unknown): Promise<void> {
 function migrate(database: BetterSqlite3.Database): void {
   const run = database.transaction(() => {
     database.exec("CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)");
-    const stored = database
-      .prepare<[], { value: string }>("SELECT value FROM meta WHERE name = 'schema'")
-      .get();
-    const version = Number(stored?.value ?? 0);
+    const version = storedVersion(database);
     checkVersion(version);
     for (const migration of MIGRATIONS.slice(version))
       for (const statement of migration(WORDS)) database.exec(statement);
-    database
-      .prepare("INSERT OR REPLACE INTO meta (name, value) VALUES ('schema', ?)")
-      .run(String(MIGRATIONS.length));
+    const write = database.prepare("INSERT OR REPLACE INTO meta (name, value) VALUES (?, ?)");
+    write.run("schema", String(MIGRATIONS.length));
+    if (stored(database, "secret") === undefined) write.run("secret", newSecret());
   });
-  const current = () => {
-    try {
-      return Number(
-        database.prepare<[], { value: string }>("SELECT value FROM meta WHERE name = 'schema'").get()
-          ?.value ?? 0,
-      );
-    } catch {
-      return 0;
-    }
-  };
   // Opening an up-to-date file takes no write lock: hosts start many servers at once.
-  const version = current();
-  checkVersion(version);
-  if (version < MIGRATIONS.length) run.immediate();
+  const isNew = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'meta'").get() === undefined;
+  if (!isNew) checkVersion(storedVersion(database));
+  if (isNew || storedVersion(database) < MIGRATIONS.length || stored(database, "secret") === undefined)
+    run.immediate();
+}
+
+/** 0: not there yet. */
+function storedVersion(database: BetterSqlite3.Database): number {
+  return Number(stored(database, "schema") ?? 0);
+}
+
+function stored(database: BetterSqlite3.Database, name: string): string | undefined {
+  return database.prepare<[string], { value: string }>("SELECT value FROM meta WHERE name = ?").get(name)
+    ?.value;
 }
 
 /** The writes of one file in this process, one after the other. */
@@ -148,10 +147,25 @@ interface Writers {
  */
 const writersByFile = new Map<string, Writers>();
 
+/** Rows come as arrays: the driver takes twice as long to give a task's many columns their names. */
+interface Prepared {
+  readonly statement: BetterSqlite3.Statement;
+  readonly columns: readonly string[];
+}
+
+function named<Row>(columns: readonly string[], values: readonly unknown[]): Row {
+  const row: Record<string, unknown> = {};
+  for (let i = 0; i < columns.length; i++) row[columns[i] as string] = values[i];
+  return row as Row;
+}
+
 class SqliteDatabase implements Database {
   readonly skipLocked = false;
   readonly commitsOutOfOrder = false;
-  private readonly statements = new Map<string, BetterSqlite3.Statement>();
+  private readonly statements = new Map<string, Prepared>();
+  private level: SqliteStoreOptions["synchronous"];
+  private readonly begin: BetterSqlite3.Statement;
+  private readonly end: BetterSqlite3.Statement;
   private readonly file: string;
   private readonly writers: Writers;
 
@@ -159,6 +173,9 @@ class SqliteDatabase implements Database {
     private readonly database: BetterSqlite3.Database,
     private readonly options: Required<SqliteStoreOptions>,
   ) {
+    this.level = options.synchronous;
+    this.begin = database.prepare("BEGIN IMMEDIATE");
+    this.end = database.prepare("COMMIT");
     this.file = database.memory ? "" : realpathSync(database.name);
     this.writers = writersByFile.get(this.file) ?? { last: Promise.resolve(), stores: 0 };
     this.writers.stores += 1;
@@ -170,12 +187,12 @@ class SqliteDatabase implements Database {
 
   async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
     while (this.database.inTransaction) await this.writers.last;
-    return this.prepared(query).all(...query.parameters) as Row[];
+    return this.rows(query);
   }
 
   async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
     while (this.database.inTransaction) await this.writers.last;
-    return this.prepared(query).get(...query.parameters) as Row | undefined;
+    return this.row(query);
   }
 
   async run(query: CompiledQuery<unknown>): Promise<number> {
@@ -186,6 +203,13 @@ class SqliteDatabase implements Database {
     const done = this.writers.last.then(() => this.transact(work, durable));
     this.writers.last = done.catch(() => {});
     return done;
+  }
+
+  /** There is one writer at a time anyway. */
+  async alone(): Promise<void> {}
+
+  async meta(name: string): Promise<string | undefined> {
+    return stored(this.database, name);
   }
 
   violated(error: unknown): Violation | undefined {
@@ -228,26 +252,23 @@ class SqliteDatabase implements Database {
   }
 
   private async transact<T>(work: (tx: Executor) => Promise<T>, durable: boolean): Promise<T> {
-    const relaxed = !durable && this.options.synchronous === "FULL";
-    if (relaxed) this.database.pragma("synchronous = NORMAL");
-    try {
-      return await this.commit(work);
-    } finally {
-      if (relaxed) this.database.pragma("synchronous = FULL");
-    }
+    const level = durable ? this.options.synchronous : "NORMAL";
+    if (level !== this.level) this.database.exec(`PRAGMA synchronous = ${level}`);
+    this.level = level;
+    return this.commit(work);
   }
 
   private async commit<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
     const tx: Executor = {
-      all: async <Row>(query: CompiledQuery<Row>) => this.prepared(query).all(...query.parameters) as Row[],
-      first: async <Row>(query: CompiledQuery<Row>) =>
-        this.prepared(query).get(...query.parameters) as Row | undefined,
-      run: async (query: CompiledQuery<unknown>) => this.prepared(query).run(...query.parameters).changes,
+      all: async <Row>(query: CompiledQuery<Row>) => this.rows(query),
+      first: async <Row>(query: CompiledQuery<Row>) => this.row(query),
+      run: async (query: CompiledQuery<unknown>) =>
+        this.prepared(query).statement.run(...query.parameters).changes,
     };
-    await unlocked(this.options.busyTimeoutMs, () => this.database.exec("BEGIN IMMEDIATE"));
+    await unlocked(this.options.busyTimeoutMs, () => this.begin.run());
     try {
       const result = await work(tx);
-      this.database.exec("COMMIT");
+      this.end.run();
       return result;
     } catch (error) {
       if (this.database.inTransaction) this.database.exec("ROLLBACK");
@@ -255,13 +276,26 @@ class SqliteDatabase implements Database {
     }
   }
 
-  private prepared(query: CompiledQuery<unknown>): BetterSqlite3.Statement {
-    let statement = this.statements.get(query.sql);
-    if (statement === undefined) {
-      statement = this.database.prepare(query.sql);
-      this.statements.set(query.sql, statement);
-    }
-    return statement;
+  private rows<Row>(query: CompiledQuery<Row>): Row[] {
+    const { statement, columns } = this.prepared(query);
+    return (statement.all(...query.parameters) as unknown[][]).map((values) => named<Row>(columns, values));
+  }
+
+  private row<Row>(query: CompiledQuery<Row>): Row | undefined {
+    const { statement, columns } = this.prepared(query);
+    const values = statement.get(...query.parameters) as unknown[] | undefined;
+    return values && named<Row>(columns, values);
+  }
+
+  private prepared(query: CompiledQuery<unknown>): Prepared {
+    const known = this.statements.get(query.sql);
+    if (known !== undefined) return known;
+    const statement = this.database.prepare<unknown[], unknown>(query.sql);
+    const prepared = statement.reader
+      ? { statement: statement.raw(), columns: statement.columns().map(({ name }) => name) }
+      : { statement, columns: [] };
+    this.statements.set(query.sql, prepared);
+    return prepared;
   }
 }
 

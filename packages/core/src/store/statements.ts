@@ -21,6 +21,10 @@ export interface Database extends Executor {
    * @param durable `false` for what may be lost in a power cut, never in a crash: leases, pacing
    */
   write<T>(work: (tx: Executor) => Promise<T>, durable?: boolean): Promise<T>;
+  /** In a transaction: waits until no other one goes on that has asked to be alone with the same key. */
+  alone(tx: Executor, key: string): Promise<void>;
+  /** What the opening has written about the database. */
+  meta(name: "secret"): Promise<string | undefined>;
   /** Which promise of the schema an error says would be broken, if it does. */
   violated(error: unknown): Violation | undefined;
   /** Wraps an error of the driver. */

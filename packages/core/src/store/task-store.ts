@@ -104,22 +104,32 @@ export interface LeaseRequest {
   readonly until: number;
 }
 
+/** What goes with a new row. */
+export interface InsertOptions {
+  /** A lease on the task's work. */
+  readonly lease?: LeaseRequest;
+  /** How many tasks may count against the owner's concurrency, this one among them; counted in the same transaction. */
+  readonly atMost?: number;
+}
+
 /** What goes with a change of a row. */
 export interface UpdateOptions {
   readonly questions?: QuestionChanges;
   readonly events?: readonly TaskEvent[];
   readonly now?: number;
+  /** `false`: may be lost in a power cut, never in a crash. @default true, but for what only says when to look next */
+  readonly durable?: boolean;
   /** Gives back this holder's lease in the same transaction. */
   readonly release?: string;
 }
 
 export interface TaskStore {
   /**
-   * Stores a new task and its first events, atomically, with a lease on its work if one is asked for.
-   * @throws WorkflowError `task_exists` if (owner, taskId) is taken, also by a tombstone-free old row;
+   * Stores a new task and its first events, atomically.
+   * @throws WorkflowError `limit_exceeded` if `atMost` tasks run already; `task_exists` if (owner, taskId) is taken, also by a tombstone-free old row;
    *   `idempotency_conflict` with `data: { taskId }` if (owner, idempotencyKey) is taken.
    */
-  insert(task: NewTask, events: readonly TaskEvent[], lease?: LeaseRequest): Promise<Task>;
+  insert(task: NewTask, events: readonly TaskEvent[], options?: InsertOptions): Promise<Task>;
 
   get(owner: string, taskId: string): Promise<Task | undefined>;
   findByIdempotencyKey(owner: string, key: string): Promise<Task | undefined>;
@@ -130,8 +140,8 @@ export interface TaskStore {
     owner: string,
     options: { readonly after?: ListPosition; readonly limit: number },
   ): Promise<readonly Task[]>;
-  /** Tasks that count against an owner's concurrency: not terminal, or terminal with a stop still owed. */
-  countActive(owner: string): Promise<number>;
+  /** Tasks that count against an owner's concurrency: not terminal, or terminal with a stop still owed; no more than `upTo`. */
+  countActive(owner: string, upTo: number): Promise<number>;
   /** Tasks by status and engine, over all owners, for metrics. */
   countByStatus(): Promise<
     readonly { readonly status: string; readonly engine: string; readonly count: number }[]

@@ -88,13 +88,26 @@ describe("SQLite", { timeout: 30_000 }, () => {
     onTestFinished(() => chmod(made, 0o755));
     // The superuser may write anywhere: it becomes nobody.
     const nobody = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
-    const opener = await storeProcess("insert", path, row(), nobody);
+    const opener = await storeProcess("open", path, undefined, nobody);
     opener.go();
     await opener.over;
     expect(opener.said.at(-1)).toMatchObject({
       error: "configuration",
       message: expect.stringContaining("cannot be opened for writing"),
     });
+  });
+
+  test("a database of an earlier release, which made its secret when it was first asked for", async () => {
+    const path = join(await folder(), "tasks.db");
+    await (await sqliteStore({ path })).close();
+    const database = new BetterSqlite3(path);
+    database.prepare("DELETE FROM meta WHERE name = 'secret'").run();
+    database.close();
+    const stores = [await sqliteStore({ path }), await sqliteStore({ path })];
+    const secrets = await Promise.all(stores.map((store) => store.secret()));
+    expect(secrets[0]).toHaveLength(32);
+    expect(secrets[1]).toEqual(secrets[0]);
+    for (const store of stores) await store.close();
   });
 
   test("a database from a newer release", async () => {

@@ -25,7 +25,7 @@ async function useAll(store: TaskStore): Promise<void> {
   await store.isClaimed("fake", "claim", task);
   await store.list(owner, { limit: 50 });
   await store.list(owner, { limit: 50, after: task });
-  await store.countActive(owner);
+  await store.countActive(owner, 9);
   await store.leaseDue({ ...lease, workflows: ["flow", "other"], limit: 10 });
   await store.nextDue(["flow", "other"]);
   await store.lease(owner, taskId, lease);

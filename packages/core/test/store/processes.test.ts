@@ -30,7 +30,7 @@ describe("processes on one SQLite file", { timeout: 60_000 }, () => {
     const database = new BetterSqlite3(path, { readonly: true });
     onTestFinished(() => void database.close());
     expect(database.pragma("integrity_check", { simple: true })).toBe("ok");
-    expect(database.prepare("SELECT name FROM meta").pluck().all()).toEqual(["schema"]);
+    expect(database.prepare("SELECT name FROM meta").pluck().all()).toEqual(["schema", "secret"]);
   });
 
   test("every due task is leased once, whoever asks", async () => {

@@ -29,7 +29,7 @@ for (const database of databases()) {
 
     test("a change may give the lease back, but not another holder's", async () => {
       const { store } = await fresh();
-      const task = await store.insert(row(), CREATED, LEASE);
+      const task = await store.insert(row(), CREATED, { lease: LEASE });
       expect(task.leaseHolder).toBe("a");
       const kept = await store.update(task, { message: "x" }, { release: "b" });
       expect(kept.leaseHolder).toBe("a");
@@ -115,6 +115,18 @@ for (const database of databases()) {
       const secrets = await Promise.all(stores.map((store) => store.secret()));
       expect(new Set(secrets.map((secret) => Buffer.from(secret).toString("hex"))).size).toBe(1);
       expect(secrets[0]).toHaveLength(32);
+    });
+
+    test("an owner has no more tasks than it may, however many servers write them at once", async () => {
+      const { store, open } = await fresh();
+      const stores = [store, await open()];
+      const write = (i: number) => stores[i % 2]?.insert(row(), CREATED, { atMost: 3 });
+      const written = await Promise.allSettled(Array.from({ length: 12 }, (_, i) => write(i)));
+      const refused = written.flatMap((each) => (each.status === "rejected" ? [each.reason.code] : []));
+      expect(refused).toEqual(Array.from({ length: 9 }, () => "limit_exceeded"));
+      expect(await store.countActive("ann", 9)).toBe(3);
+      // Another owner's are not counted.
+      await store.insert(row({ owner: "bob" }), CREATED, { atMost: 1 });
     });
 
     test("many writers of one row lose no change", async () => {

@@ -92,11 +92,11 @@ for (const database of databases()) {
       expect(await store.findByRequest("ann", "c", "1")).toEqual(newer);
       expect(await store.findByRequest("bob", "c", "1")).toBeUndefined();
       expect(await store.findByRun("fake", '{"a":2,"b":1}')).toEqual([newer]);
-      expect(await store.countActive("ann")).toBe(2);
+      expect(await store.countActive("ann", 9)).toBe(2);
       const ended = await store.update(newer, { status: "cancelled", endedAt: 3, cancelRequestedAt: 3 });
-      expect(await store.countActive("ann")).toBe(2);
+      expect(await store.countActive("ann", 9)).toBe(2);
       await store.update(ended, { cancelConfirmedAt: 4 });
-      expect(await store.countActive("ann")).toBe(1);
+      expect(await store.countActive("ann", 9)).toBe(1);
       const counts = await store.countByStatus();
       expect(counts).toContainEqual({ status: "cancelled", engine: "fake", count: 1 });
     });
