@@ -6,12 +6,13 @@ export interface FakeEngine {
   reads: number;
 }
 
-export function fakeEngine(): FakeEngine {
+/** @param startsOnce whether starting twice with one key starts nothing new */
+export function fakeEngine(startsOnce = true): FakeEngine {
   const engine: FakeEngine = {
     reads: 0,
     adapter: {
       engine: "fake",
-      startsOnce: true,
+      startsOnce,
       start: async ({ key }) => ({ ref: key }),
       read: async () => {
         engine.reads += 1;
