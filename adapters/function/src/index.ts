@@ -1,4 +1,4 @@
-import { EngineError, type RunRef, type RunState, type WorkflowAdapter } from "@taskferry/core";
+import { checkOptions, EngineError, type RunRef, type RunState, type WorkflowAdapter } from "@taskferry/core";
 import { isAlive, type ProcessIdentity } from "./process-identity.js";
 import { type FunctionRun, FunctionRuns, type WorkflowFunction } from "./runs.js";
 import { RUN_STATUS } from "./status.js";
@@ -49,8 +49,10 @@ const PROCESS_ENDED = {
  */
 export function asyncFunction<Input>(
   fn: WorkflowFunction<Input>,
-  { engine = "function", runs = processRuns }: AsyncFunctionOptions = {},
+  options: AsyncFunctionOptions = {},
 ): WorkflowAdapter {
+  checkOptions("asyncFunction", options, { engine: true, runs: true });
+  const { engine = "function", runs = processRuns } = options;
   return {
     engine,
     startsOnce: true,

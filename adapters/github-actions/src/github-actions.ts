@@ -1,11 +1,12 @@
-import type {
-  FindRequest,
-  Json,
-  ReadRequest,
-  RunState,
-  StartedRun,
-  StartRequest,
-  WorkflowAdapter,
+import {
+  checkOptions,
+  type FindRequest,
+  type Json,
+  type ReadRequest,
+  type RunState,
+  type StartedRun,
+  type StartRequest,
+  type WorkflowAdapter,
 } from "@taskferry/core";
 import type { Repository } from "./api.js";
 import { webOrigin } from "./client.js";
@@ -39,6 +40,29 @@ interface Plan {
   readonly correlated: boolean;
 }
 
+const OPTIONS = {
+  workflow: true,
+  ref: true,
+  refs: true,
+  inputs: true,
+  correlationInput: true,
+  appearsWithinMs: true,
+  settleMs: true,
+  octokit: true,
+  auth: true,
+  baseUrl: true,
+  apiVersion: true,
+  owner: true,
+  repo: true,
+  repositories: true,
+  logs: true,
+  progress: true,
+  batchFrom: true,
+  batchWindowMs: true,
+  forceCancelAfterMs: true,
+  webhookSecret: true,
+} as const satisfies Readonly<Record<keyof GitHubActionsOptions, true>>;
+
 /**
  * GitHub Actions: a task is one run of a workflow that has a `workflow_dispatch` trigger.
  *
@@ -48,6 +72,7 @@ interface Plan {
  * @throws TypeError when the options name no repository.
  */
 export function githubActions(options: GitHubActionsOptions): WorkflowAdapter {
+  checkOptions("githubActions", options, OPTIONS);
   if (options.repositories === undefined) repositoryOf(options, {});
   const api = apiOf(options);
   const session = openSession(api, options);

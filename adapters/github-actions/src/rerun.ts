@@ -1,4 +1,11 @@
-import type { FindRequest, JsonObject, StartedRun, StartRequest, WorkflowAdapter } from "@taskferry/core";
+import {
+  checkOptions,
+  type FindRequest,
+  type JsonObject,
+  type StartedRun,
+  type StartRequest,
+  type WorkflowAdapter,
+} from "@taskferry/core";
 import type { Repository } from "./api.js";
 import { notYet } from "./correlate.js";
 import { refused } from "./errors.js";
@@ -19,12 +26,32 @@ const APPEARS_WITHIN_MS = 30_000;
 const LOOK_AGAIN_MS = 2000;
 const SKEW_MS = 5000;
 
+const OPTIONS = {
+  workflow: true,
+  jobs: true,
+  appearsWithinMs: true,
+  octokit: true,
+  auth: true,
+  baseUrl: true,
+  apiVersion: true,
+  owner: true,
+  repo: true,
+  repositories: true,
+  logs: true,
+  progress: true,
+  batchFrom: true,
+  batchWindowMs: true,
+  forceCancelAfterMs: true,
+  webhookSecret: true,
+} as const satisfies Readonly<Record<keyof RerunOptions, true>>;
+
 /**
  * Runs a finished run again, all of it or its failed jobs: a new task, for the new attempt.
  *
  * The native input is that of {@link watchRun}, and `failed_only`.
  */
 export function rerun(options: RerunOptions): WorkflowAdapter {
+  checkOptions("rerun", options, OPTIONS);
   if (options.repositories === undefined) repositoryOf(options, {});
   const api = apiOf(options);
   const session = openSession(api, options);

@@ -1,4 +1,11 @@
-import type { Json, JsonObject, StartedRun, StartRequest, WorkflowAdapter } from "@taskferry/core";
+import {
+  checkOptions,
+  type Json,
+  type JsonObject,
+  type StartedRun,
+  type StartRequest,
+  type WorkflowAdapter,
+} from "@taskferry/core";
 import { refused } from "./errors.js";
 import type { WatchRunOptions } from "./options.js";
 import { readRun } from "./read.js";
@@ -10,6 +17,24 @@ import { stopRun } from "./stop.js";
 import { argumentsOf, repositoryOf, targetProperties } from "./target.js";
 import { apiOf } from "./workflow-file.js";
 
+const OPTIONS = {
+  workflow: true,
+  cancelRun: true,
+  octokit: true,
+  auth: true,
+  baseUrl: true,
+  apiVersion: true,
+  owner: true,
+  repo: true,
+  repositories: true,
+  logs: true,
+  progress: true,
+  batchFrom: true,
+  batchWindowMs: true,
+  forceCancelAfterMs: true,
+  webhookSecret: true,
+} as const satisfies Readonly<Record<keyof WatchRunOptions, true>>;
+
 /**
  * Makes tasks of runs that exist already: of a run id or link, or of the last run of a branch or commit. Starts nothing.
  *
@@ -17,6 +42,7 @@ import { apiOf } from "./workflow-file.js";
  * (with `repository`, where that is open).
  */
 export function watchRun(options: WatchRunOptions): WorkflowAdapter {
+  checkOptions("watchRun", options, OPTIONS);
   if (options.repositories === undefined) repositoryOf(options, {});
   const api = apiOf(options);
   const session = openSession(api, options);

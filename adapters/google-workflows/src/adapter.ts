@@ -1,4 +1,5 @@
 import {
+  checkOptions,
   EngineError,
   type RunRef,
   type RunState,
@@ -35,6 +36,28 @@ export interface GoogleWorkflowsOptions extends WorkflowName, ConnectionOptions,
   readonly unavailableAfterMs?: number;
 }
 
+const OPTIONS = {
+  project: true,
+  location: true,
+  workflow: true,
+  client: true,
+  auth: true,
+  credentials: true,
+  keyFilename: true,
+  fallback: true,
+  apiEndpoint: true,
+  restEndpoint: true,
+  workflowsEndpoint: true,
+  insecure: true,
+  callLogLevel: true,
+  concurrencyOverflow: true,
+  labels: true,
+  find: true,
+  questions: true,
+  push: true,
+  unavailableAfterMs: true,
+} as const satisfies Readonly<Record<keyof GoogleWorkflowsOptions, true>>;
+
 /** The adapter of one workflow. */
 export interface GoogleWorkflowsAdapter extends WorkflowAdapter {
   /**
@@ -48,9 +71,11 @@ export interface GoogleWorkflowsAdapter extends WorkflowAdapter {
  * Google Cloud Workflows: every run is one execution of the workflow.
  *
  * @throws {TypeError} when project, location or workflow is not a plain name
+ * @throws WorkflowError `configuration` for an option that there is not
  * @see https://cloud.google.com/workflows/docs
  */
 export function googleWorkflows(options: GoogleWorkflowsOptions): GoogleWorkflowsAdapter {
+  checkOptions("googleWorkflows", options, OPTIONS);
   const workflow = checkedName(options);
   const api = connection(options);
   const questions = options.questions === true ? {} : options.questions || undefined;

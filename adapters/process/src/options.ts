@@ -1,6 +1,6 @@
 import os from "node:os";
 import path from "node:path";
-import { WorkflowError } from "@taskferry/core";
+import { checkOptions, WorkflowError } from "@taskferry/core";
 import { type CommandTemplate, parseCommand } from "./command-line.js";
 
 /** Options of {@link localProcess}. */
@@ -79,8 +79,25 @@ export const DEFAULT_PASS_ENV: readonly string[] = [
   "TMPDIR",
 ];
 
+const OPTIONS = {
+  command: true,
+  cwd: true,
+  input: true,
+  allowDash: true,
+  passEnv: true,
+  env: true,
+  timeLimitMs: true,
+  graceMs: true,
+  maxOutputBytes: true,
+  maxJsonBytes: true,
+  tailBytes: true,
+  stateDir: true,
+  keepMs: true,
+} as const satisfies Readonly<Record<keyof LocalProcessOptions, true>>;
+
 /** @throws WorkflowError `configuration` */
 export function resolveOptions(options: LocalProcessOptions): Settings {
+  checkOptions("localProcess", options, OPTIONS);
   if (process.platform === "win32") {
     throw misconfigured(
       "@taskferry/process needs process groups and signals, which Windows does not have. Run the server in WSL.",

@@ -1,4 +1,10 @@
-import { EngineError, isJsonObject, type WorkflowAdapter, WorkflowError } from "@taskferry/core";
+import {
+  checkOptions,
+  EngineError,
+  isJsonObject,
+  type WorkflowAdapter,
+  WorkflowError,
+} from "@taskferry/core";
 import { executionUrl, isRunOf, parseExecutionArn, parseMachineArn } from "./arn.js";
 import { type ConnectionOptions, connect } from "./client.js";
 import { asExecutionRef, type ExecutionOptions, Executions } from "./execution.js";
@@ -14,12 +20,28 @@ export interface AdoptOptions extends ConnectionOptions, ExecutionOptions {
   readonly engine?: string;
 }
 
+const OPTIONS = {
+  stateMachineArns: true,
+  stop: true,
+  engine: true,
+  client: true,
+  region: true,
+  endpoint: true,
+  questions: true,
+  activity: true,
+  historyEvents: true,
+  textLimit: true,
+  readsPerSecond: true,
+  appearsWithinMs: true,
+} as const satisfies Readonly<Record<keyof AdoptOptions, true>>;
+
 /**
  * An adapter that starts nothing: its input is `{ executionArn }`, and the task is about that execution.
  * Standard executions only.
  * @throws WorkflowError `configuration` if the machines are none or of several accounts or regions
  */
 export function adoptExecutions(options: AdoptOptions): WorkflowAdapter {
+  checkOptions("adoptExecutions", options, OPTIONS);
   const machines = options.stateMachineArns.map(parseMachineArn);
   const [first] = machines;
   if (first === undefined || machines.some(({ home }) => home !== first.home)) {

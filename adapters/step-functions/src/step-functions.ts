@@ -4,6 +4,7 @@ import {
   StartSyncExecutionCommand,
 } from "@aws-sdk/client-sfn";
 import {
+  checkOptions,
   EngineError,
   type StartedRun,
   type StartRequest,
@@ -43,14 +44,32 @@ export interface StepFunctionsOptions extends ConnectionOptions, ExecutionOption
   readonly engine?: string;
 }
 
+const OPTIONS = {
+  stateMachineArn: true,
+  type: true,
+  namePrefix: true,
+  push: true,
+  engine: true,
+  client: true,
+  region: true,
+  endpoint: true,
+  questions: true,
+  activity: true,
+  historyEvents: true,
+  textLimit: true,
+  readsPerSecond: true,
+  appearsWithinMs: true,
+} as const satisfies Readonly<Record<keyof StepFunctionsOptions, true>>;
+
 /** An Express execution takes five minutes at most; the rest is for the way. */
 const EXPRESS_TIMEOUT_MS = 310_000;
 
 /**
  * Makes a workflow of an AWS Step Functions state machine, as it is.
- * @throws WorkflowError `configuration` if ARN or name prefix cannot be used
+ * @throws WorkflowError `configuration` if ARN or name prefix cannot be used, or for an option that there is not
  */
 export function stepFunctions(options: StepFunctionsOptions): WorkflowAdapter {
+  checkOptions("stepFunctions", options, OPTIONS);
   const { stateMachineArn, type = "STANDARD", namePrefix = "taskferry-", push } = options;
   const machine = parseMachineArn(stateMachineArn);
   if (!/^[\w-]{0,54}$/.test(namePrefix)) {

@@ -32,6 +32,7 @@ export { canonicalJson, isJsonObject, type Json, type JsonObject } from "./json.
 export type { Limits } from "./limits.js";
 export type { CreateCall, Retention } from "./new-task.js";
 export type { Logger } from "./observe.js";
+export { checkOptions } from "./options.js";
 export { LOCAL_OWNER, type Owner, type Principal, principalOwner } from "./owner.js";
 export { renderResult } from "./result.js";
 export type { ObjectSchema } from "./schema.js";

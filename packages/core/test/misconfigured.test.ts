@@ -3,6 +3,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   attach,
+  checkOptions,
   createTaskEngine,
   defineWorkflow,
   serveHttp,
@@ -90,4 +91,29 @@ test("serveHttp refuses a path without a slash", async () => {
   await expect(
     serveHttp(await engineWith(), { name: "server", version: "1", path: "mcp" }),
   ).rejects.toMatchObject({ code: "configuration", message: expect.stringContaining("slash") });
+});
+
+describe("an adapter's options", () => {
+  const check = (options: unknown) =>
+    checkOptions("engine", options as { region?: string }, { region: true, endpoint: true } as never);
+
+  test("that there are, and none", () => {
+    check({ region: "here" });
+    check({});
+  });
+
+  test.each([
+    [
+      "misspelt",
+      { region: "here", endPoint: "x" },
+      /engine has no option "endPoint"; its options are region, endpoint/,
+    ],
+    ["named like what every object has", { toString: 1 }, /has no option "toString"/],
+    ["forgotten", undefined, /engine needs options: region, endpoint/],
+    ["a text", "here", /engine needs options/],
+  ])("%s", (_what, options, words) => {
+    expect(() => check(options)).toThrow(
+      expect.objectContaining({ code: "configuration", message: expect.stringMatching(words) }),
+    );
+  });
 });

@@ -1,4 +1,5 @@
 import {
+  checkOptions,
   EngineError,
   type Json,
   type JsonObject,
@@ -40,6 +41,8 @@ interface RestateRef {
  * restateWorkflow({ service: "signup" })
  */
 export function restateWorkflow(options: RestateWorkflowOptions): WorkflowAdapter {
+  const known = { service: true, ingressUrl: true, adminUrl: true, token: true } as const;
+  checkOptions("restateWorkflow", options, known);
   const { service, token } = options;
   const ingress: Api = { url: options.ingressUrl ?? "http://127.0.0.1:8080", token };
   const admin: Api = { url: options.adminUrl ?? "http://127.0.0.1:9070", token };

@@ -1,4 +1,12 @@
-import type { Json, Question, RunFailure, RunProgress, RunRef, WorkflowAdapter } from "@taskferry/core";
+import {
+  checkOptions,
+  type Json,
+  type Question,
+  type RunFailure,
+  type RunProgress,
+  type RunRef,
+  type WorkflowAdapter,
+} from "@taskferry/core";
 import { type Connection, call, explain } from "./client.js";
 import { statusOf } from "./status.js";
 
@@ -23,7 +31,9 @@ interface Job {
 }
 
 /** Makes the jobs of my-engine a workflow. */
-export function myEngine({ url = "http://127.0.0.1:7000", token }: MyEngineOptions): WorkflowAdapter {
+export function myEngine(options: MyEngineOptions): WorkflowAdapter {
+  checkOptions("myEngine", options, { url: true, token: true });
+  const { url = "http://127.0.0.1:7000", token } = options;
   const engine: Connection = { url, token };
 
   return {
