@@ -150,12 +150,13 @@ export async function readConfiguration(path: string, env: NodeJS.ProcessEnv): P
   throw invalid(path, problems);
 }
 
-/** `${NAME}` and `${NAME:-default}` in every string. */
+/** `${NAME}` and `${NAME:-default}` in every string; `$${` stands for the characters `${`. */
 function interpolate(value: unknown, env: NodeJS.ProcessEnv, missing: string[]): unknown {
   if (typeof value === "string") {
     return value.replace(
-      /\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
-      (_whole, name: string, fallback?: string) => {
+      /\$\$(?=\{)|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}/g,
+      (_whole, name?: string, fallback?: string) => {
+        if (name === undefined) return "$";
         const given = env[name] ?? fallback;
         if (given === undefined) missing.push(name);
         return given ?? "";

@@ -126,7 +126,7 @@ store: { sqlite: ":memory:" }
 workflows:
   - name: echo
     engine: ./echo.mjs
-    with: { word: "\${WORD:-hello}" }
+    with: { word: "\${WORD:-hello} $\${WORD}" }
 `);
     await writeFile(
       join(folder, "echo.mjs"),
@@ -140,7 +140,8 @@ workflows:
     await client.connect(new StreamableHTTPClientTransport(await serving(file, env)));
     onTestFinished(() => client.close());
     expect((await client.callTool({ name: "echo", arguments: {} })).content).toEqual([
-      { type: "text", text: "hello" },
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: `$${` stands for these characters
+      { type: "text", text: "hello ${WORD}" },
     ]);
   });
 });
@@ -193,6 +194,11 @@ describe("check", () => {
       "options that the adapter refuses",
       "workflows:\n  - { name: a, engine: process, with: { command: [] } }",
       /Workflow "a"/,
+    ],
+    [
+      "an option that the adapter does not have",
+      "workflows:\n  - { name: a, engine: process, with: { command: ['true'], timeoutMs: 5 } }",
+      /Workflow "a": localProcess has no option "timeoutMs"; its options are command, cwd/,
     ],
     [
       "a name that cannot be a tool's",
