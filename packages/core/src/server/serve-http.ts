@@ -1,6 +1,6 @@
 /** A ready-made HTTP server: 2026-07-28 and 2025-era clients at one URL, the latter with sessions or without. */
 import { once } from "node:events";
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ServerNotifier } from "@modelcontextprotocol/server";
 import type { TaskEngine } from "../engine.js";
@@ -23,7 +23,8 @@ export interface ServeHttpOptions extends ServerInfo, Pick<AttachOptions, "compa
   readonly path?: string;
   /**
    * Verifies a bearer token and tells who it stands for; `undefined` or an error refuses it. With it, every request
-   * needs a token, and tasks belong to the principal. Without it, only loopback is served, unless `allowAnonymous`.
+   * needs a token, and tasks belong to the principal. Without it, only loopback is served, and nothing that a proxy has
+   * sent on, unless `allowAnonymous`.
    */
   readonly verify?: (token: string) => Promise<Principal | undefined> | Principal | undefined;
   /** Serve strangers beyond loopback: ids are random, nothing is listed, limits count by address. @default false */
@@ -59,6 +60,17 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
+/** What is told to strangers behind a proxy, where everyone would be the person at this machine. */
+const FORWARDED = {
+  jsonrpc: "2.0",
+  id: null,
+  error: {
+    code: -32_000,
+    message:
+      "This server takes every caller for the person at its machine, and a proxy has sent this request on. Give it a verify hook (server.http.auth in taskferry.yaml), or set allowAnonymous.",
+  },
+};
+
 /** How long closing waits for streams to end by themselves. */
 const FAREWELL_MS = 1_000;
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
@@ -87,6 +99,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
       `Serving on ${host} needs allowedHosts: the names that clients reach it by`,
     );
   }
+  const trustsEveryone = options.verify === undefined && options.allowAnonymous !== true;
   // Said now, not to the first client.
   companionsBeside(engine, options);
   // Servers on stdio do without: what speaks HTTP is loaded here.
@@ -112,6 +125,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
     }
     if (webhooks.serve(pathname, req, res)) return;
     if (pathname !== path) return answerJson(res, 404, { error: `Not found: MCP is served at ${path}` });
+    if (trustsEveryone && isForwarded(req)) return answerJson(res, 403, FORWARDED);
     face.serve(req, res).catch((error: unknown) => {
       engine.log.warn({ error: error instanceof Error ? error.name : "thrown" }, "http");
       if (res.headersSent) res.destroy();
@@ -151,6 +165,11 @@ function listen(server: Server, port: number, host: string): Promise<void> {
     });
     server.listen(port, host, () => resolve());
   });
+}
+
+/** Whether a proxy says that somebody else has sent this. Not every proxy does. */
+function isForwarded({ headers }: IncomingMessage): boolean {
+  return headers.forwarded !== undefined || headers["x-forwarded-for"] !== undefined;
 }
 
 /** @returns the path of a request target; `undefined` for what is no target: `//` comes over the wire as well */

@@ -48,6 +48,33 @@ describe("without a token that is good", () => {
   });
 });
 
+describe("a proxy before a server that takes everyone for the person at its machine", () => {
+  const listed = (url: string, headers: Record<string, string>) =>
+    modernRequest(url, "tools/list", {}, { headers });
+
+  test.each([
+    ["x-forwarded-for", "203.0.113.7"],
+    ["forwarded", "for=203.0.113.7"],
+  ])("%s: refused, with what to do", async (name, value) => {
+    const { engine } = await fixtureEngine();
+    const { url } = await overHttp(engine);
+    expect(await listed(url, { [name]: value })).toMatchObject({
+      error: { code: -32_000, message: expect.stringContaining("verify hook") },
+    });
+    expect(await listed(url, {})).toHaveProperty("result");
+  });
+
+  test("is welcome where callers are told apart, or are meant to be strangers", async () => {
+    const { url } = await guarded();
+    expect(await listed(url, { ...bearer("ada"), "x-forwarded-for": "203.0.113.7" })).toHaveProperty(
+      "result",
+    );
+    const { engine } = await fixtureEngine();
+    const open = await overHttp(engine, { allowAnonymous: true });
+    expect(await listed(open.url, { "x-forwarded-for": "203.0.113.7" })).toHaveProperty("result");
+  });
+});
+
 describe("two principals", () => {
   test("see nothing of each other's tasks, by any method of any generation", async () => {
     const { url, home } = await guarded();
