@@ -222,7 +222,7 @@ class SqliteDatabase implements Database {
   }
 
   explain(error: unknown): unknown {
-    return explain(error, this.database.name);
+    return explain(error);
   }
 
   watch(changed: () => void): () => void {
@@ -299,11 +299,11 @@ class SqliteDatabase implements Database {
   }
 }
 
-function explain(error: unknown, path: string): unknown {
+/** @param path told to whoever opens the file, and to nobody later: clients are not concerned with the server's paths */
+function explain(error: unknown, path?: string): unknown {
   const code = (error as { code?: string }).code ?? "";
   const make = (kind: "configuration" | "store_unavailable", message: string) =>
     new WorkflowError(kind, message, { cause: error, retryable: kind === "store_unavailable" });
-  // Those that pass go to clients, whom the server's paths do not concern.
   if (code.startsWith("SQLITE_BUSY") || code.startsWith("SQLITE_LOCKED")) {
     return make("store_unavailable", "The database is locked by another process; try again");
   }
@@ -311,10 +311,11 @@ function explain(error: unknown, path: string): unknown {
     return make("store_unavailable", "The disk of the database is full; try again when it has room");
   if (code.startsWith("SQLITE_IOERR"))
     return make("store_unavailable", "The database cannot be read or written; try again");
+  const file = path === undefined ? "The database file" : `The file ${path}`;
   if (code === "SQLITE_NOTADB" || code.startsWith("SQLITE_CORRUPT")) {
     return make(
       "configuration",
-      `The file ${path} is not a SQLite database, or is damaged: restore it, or name another`,
+      `${file} is not a SQLite database, or is damaged: restore it, or name another`,
     );
   }
   if (code.startsWith("SQLITE_CANTOPEN") || code.startsWith("SQLITE_READONLY"))
@@ -322,10 +323,10 @@ function explain(error: unknown, path: string): unknown {
   return error;
 }
 
-function unopenable(cause: unknown, path: string): WorkflowError {
+function unopenable(cause: unknown, path?: string): WorkflowError {
   return new WorkflowError(
     "configuration",
-    `The database ${path} cannot be opened for writing: check that its folder exists and is yours`,
+    `The database${path === undefined ? "" : ` ${path}`} cannot be opened for writing: check that its folder exists and is yours`,
     { cause },
   );
 }

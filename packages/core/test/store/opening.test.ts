@@ -77,6 +77,26 @@ describe("SQLite", { timeout: 30_000 }, () => {
     });
   });
 
+  test("a database that is damaged while it is open: said to clients, without its path", async () => {
+    const path = join(await folder(), "tasks.db");
+    const filled = await sqliteStore({ path });
+    for (let i = 0; i < 50; i++) await filled.insert(row(), CREATED);
+    await filled.close();
+    const store = await sqliteStore({ path });
+    onTestFinished(() => store.close());
+    const { size } = await stat(path);
+    const file = await open(path, "r+");
+    // All but the pages that the opening has read.
+    await file.write(Buffer.alloc(size - 8192, 0x5a), 0, size - 8192, 8192);
+    await file.close();
+    const refusal = await store.list("ann", { limit: 50 }).then(
+      () => undefined,
+      (error: Error) => error,
+    );
+    expect(refusal).toMatchObject({ code: "configuration", message: expect.stringContaining("damaged") });
+    expect(refusal?.message).not.toContain(path);
+  });
+
   test.each(["with a database", "without one"])("a folder that may only be read, %s", async (what) => {
     const made = await folder();
     const path = join(made, "tasks.db");
