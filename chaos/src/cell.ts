@@ -180,12 +180,14 @@ class Story {
     }
     if (cancels) {
       if (task.status !== "cancelled") this.problems.push(`a cancelled task is ${task.status}`);
-      // The stop is owed until it is done, whoever serves by then.
-      while (runsIn(this.engineFolder).some((run) => !run.stopped)) {
+      // The stop is owed until it is done, whoever serves by then; the server may die just after it.
+      while (!this.servers.died || runsIn(this.engineFolder).some((run) => !run.stopped)) {
         await this.servers.running();
         this.inTime("the stop");
         await pause();
       }
+      const after = await this.again("get", (url) => this.client.get(url));
+      if (after.status !== "cancelled") this.problems.push(`a cancelled task became ${after.status}`);
       return;
     }
     if (task.status !== "completed") this.problems.push(`an answered task is ${task.status}`);

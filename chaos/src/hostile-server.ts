@@ -39,5 +39,5 @@ const server = await serveHttp(engine, { name: "hostile", version: "0", inlineWa
 process.stdout.write(`${server.url}\n`);
 process.stdin.on("data", () => {
   globalThis.gc?.();
-  process.stdout.write(`${process.memoryUsage().rss}\n`);
+  process.stdout.write(`${process.memoryUsage().heapUsed}\n`);
 });
