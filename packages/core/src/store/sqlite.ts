@@ -163,6 +163,8 @@ class SqliteDatabase implements Database {
   readonly skipLocked = false;
   readonly commitsOutOfOrder = false;
   private readonly statements = new Map<string, Prepared>();
+  /** Ends with the transaction that is open. */
+  private transacting: Promise<void> = Promise.resolve();
   private level: SqliteStoreOptions["synchronous"];
   private readonly begin: BetterSqlite3.Statement;
   private readonly end: BetterSqlite3.Statement;
@@ -182,16 +184,16 @@ class SqliteDatabase implements Database {
     if (this.file !== "") writersByFile.set(this.file, this.writers);
   }
 
-  // A read would see what our own transaction has not committed. Transactions never await anything foreign, so a read
-  // waits for microtasks only; between the last look and the read nothing may be awaited.
+  // A read would see what our own transaction has not committed, so it waits for the end of that one, and no other:
+  // writes may queue without end. Between the last look and the read nothing may be awaited.
 
   async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
-    while (this.database.inTransaction) await this.writers.last;
+    while (this.database.inTransaction) await this.transacting;
     return this.rows(query);
   }
 
   async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
-    while (this.database.inTransaction) await this.writers.last;
+    while (this.database.inTransaction) await this.transacting;
     return this.row(query);
   }
 
@@ -266,6 +268,10 @@ class SqliteDatabase implements Database {
         this.prepared(query).statement.run(...query.parameters).changes,
     };
     await unlocked(this.options.busyTimeoutMs, () => this.begin.run());
+    let ended = () => {};
+    this.transacting = new Promise((resolve) => {
+      ended = resolve;
+    });
     try {
       const result = await work(tx);
       this.end.run();
@@ -273,6 +279,9 @@ class SqliteDatabase implements Database {
     } catch (error) {
       if (this.database.inTransaction) this.database.exec("ROLLBACK");
       throw error;
+    } finally {
+      // Directly: those who have waited read before the next transaction of the queue begins.
+      ended();
     }
   }
 
