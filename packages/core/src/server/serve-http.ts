@@ -71,6 +71,8 @@ const FORWARDED = {
 
 /** How long closing waits for streams to end by themselves. */
 const FAREWELL_MS = 1_000;
+/** Connections that may wait to be accepted: after a restart all clients come back at once. The system may allow fewer. */
+const BACKLOG = 4_096;
 const LOOPBACK = new Set(["127.0.0.1", "::1", "localhost"]);
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -156,7 +158,7 @@ function listen(server: Server, port: number, host: string): Promise<void> {
         new WorkflowError("configuration", `Cannot listen on ${host}:${port}: ${why}`, { cause: error }),
       );
     });
-    server.listen(port, host, () => resolve());
+    server.listen({ port, host, backlog: BACKLOG }, () => resolve());
   });
 }
 
