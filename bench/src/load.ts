@@ -1,4 +1,5 @@
 /** A load generator that costs little: fixed requests over keep-alive sockets, answers counted by their length. */
+import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 export interface Load {
@@ -13,12 +14,25 @@ export async function load(
   request: (connection: number) => string,
   options: { readonly connections: number; readonly forMs: number },
 ): Promise<Load> {
+  const clients: Client[] = [];
+  // Each is served once before it counts, some at a time: a Node server that is busy hardly accepts new connections.
+  while (clients.length < options.connections) {
+    const more = Math.min(200, options.connections - clients.length);
+    const opened = Array.from({ length: more }, (_, i) => Client.open(port, request(clients.length + i)));
+    clients.push(...(await Promise.all(opened)));
+  }
   const times: number[] = [];
   const started = performance.now();
-  const until = started + options.forMs;
-  await Promise.all(
-    Array.from({ length: options.connections }, (_, i) => drive(port, request(i), until, times)),
-  );
+  const drive = async (client: Client) => {
+    for (let sent = started; sent < started + options.forMs; ) {
+      await client.ask();
+      const now = performance.now();
+      times.push(now - sent);
+      sent = now;
+    }
+    client.close();
+  };
+  await Promise.all(clients.map(drive));
   const sorted = times.sort((a, b) => a - b);
   const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0;
   return {
@@ -28,36 +42,49 @@ export async function load(
   };
 }
 
-function drive(port: number, request: string, until: number, times: number[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const socket: Socket = connect({ port, host: "127.0.0.1", noDelay: true });
-    const bytes = Buffer.from(request, "latin1");
-    let sent = 0;
-    let buffered = "";
-    const next = () => {
-      if (performance.now() >= until) {
-        socket.destroy();
-        resolve();
-        return;
-      }
-      sent = performance.now();
-      socket.write(bytes);
-    };
-    socket.on("connect", next);
-    socket.on("error", reject);
-    socket.on("data", (chunk) => {
-      buffered += chunk.toString("latin1");
-      if (!isWhole(buffered)) return;
-      if (!buffered.startsWith("HTTP/1.1 200")) {
-        reject(new Error(buffered.slice(0, 500)));
-        socket.destroy();
-        return;
-      }
-      times.push(performance.now() - sent);
-      buffered = "";
-      next();
+/** A keep-alive connection that asks one thing. */
+class Client {
+  private buffered = "";
+  private answered: () => void = () => {};
+  private failed: (error: Error) => void = () => {};
+
+  private constructor(
+    private readonly socket: Socket,
+    private readonly request: Buffer,
+  ) {
+    socket.on("error", (error) => this.failed(error));
+    socket.on("end", () => this.failed(new Error("The server closed a connection that waits for an answer")));
+    socket.on("data", (chunk) => this.receive(chunk));
+  }
+
+  static async open(port: number, request: string): Promise<Client> {
+    const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    await once(socket, "connect");
+    const client = new Client(socket, Buffer.from(request, "latin1"));
+    await client.ask();
+    return client;
+  }
+
+  ask(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.answered = resolve;
+      this.failed = reject;
+      this.socket.write(this.request);
     });
-  });
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  private receive(chunk: Buffer): void {
+    this.buffered += chunk.toString("latin1");
+    if (!isWhole(this.buffered)) return;
+    const response = this.buffered;
+    this.buffered = "";
+    if (response.startsWith("HTTP/1.1 200")) this.answered();
+    else this.failed(new Error(response.slice(0, 500)));
+  }
 }
 
 function isWhole(response: string): boolean {

@@ -14,6 +14,9 @@ import { z } from "zod";
 import { UNLIMITED } from "./engine.js";
 import { fakeEngine } from "./fake.js";
 
+// Whoever measures has gone.
+process.stdin.on("end", () => process.exit()).resume();
+
 const [kind, count = "1", pollMs = "2000"] = process.argv.slice(2);
 const tell = (message: object) => process.stdout.write(`${JSON.stringify(message)}\n`);
 const memory = () => {

@@ -37,6 +37,7 @@ const engine = await createTaskEngine({
 const stopped = new Set<string>();
 const server = await serveHttp(engine, { name: "hostile", version: "0", inlineWaitMs: 200 });
 process.stdout.write(`${server.url}\n`);
+process.stdin.on("end", () => process.exit());
 process.stdin.on("data", () => {
   globalThis.gc?.();
   process.stdout.write(`${process.memoryUsage().heapUsed}\n`);
