@@ -6,13 +6,12 @@ export interface FakeEngine {
   reads: number;
 }
 
-/** @param startsOnce whether starting twice with one key starts nothing new */
-export function fakeEngine(startsOnce = true): FakeEngine {
+export function fakeEngine(): FakeEngine {
   const engine: FakeEngine = {
     reads: 0,
     adapter: {
       engine: "fake",
-      startsOnce,
+      startsOnce: true,
       start: async ({ key }) => ({ ref: key }),
       read: async () => {
         engine.reads += 1;

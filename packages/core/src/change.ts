@@ -9,8 +9,6 @@ export interface TaskChange {
   readonly patch: TaskPatch;
   readonly questions?: QuestionChanges;
   readonly events: readonly KnownEvent[];
-  /** `false`: may be lost in a power cut, since it would be found out again. */
-  readonly durable?: boolean;
   /** The last write of a piece of work: gives this holder's lease back with it. */
   readonly release?: string;
 }

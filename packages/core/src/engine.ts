@@ -169,14 +169,13 @@ export class TaskEngine {
         try {
           task = await this.insert(row, prepared.hold, atMost);
         } catch (error) {
-          if (isWorkflowError(error) && error.code === "limit_exceeded")
-            throw this.limiter.tooMany(call.owner);
-          // Lost a race against the same idempotency key: the winner's task is the answer.
+          const code = isWorkflowError(error) ? error.code : undefined;
+          const isFull = code === "limit_exceeded";
+          // Lost a race against the same idempotency key: the winner's task is the answer, though it was the last.
           const winner =
-            isWorkflowError(error) &&
-            error.code === "idempotency_conflict" &&
-            (await this.earlierCall(call, requestHash));
+            (isFull || code === "idempotency_conflict") && (await this.earlierCall(call, requestHash));
           if (winner) return this.view(winner);
+          if (isFull) throw this.limiter.tooMany(call.owner);
           throw error;
         }
         counters.created.add(1, { engine: task.engine, generation: task.generation });

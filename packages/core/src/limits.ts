@@ -48,6 +48,8 @@ export function checkLimits(limits: Partial<Limits>): void {
 /** Failed look-ups of one owner in a minute that are worth a warning. */
 const SUSPICIOUS_MISSES = 60;
 
+/** When the rates are loaded at the latest: a host that has just started this process wants to hear of its tools first. */
+const LOADED_MS = 150;
 /** How long a count of running tasks serves. */
 const COUNTS_MS = 1_000;
 
@@ -67,13 +69,16 @@ export class Limiter {
   private readonly blocked = new Map<string, number>();
   /** How many tasks owners had when they were counted, and those made since. */
   private readonly running = new Map<string, number>();
-  private runningSince = 0;
+  private runningSince = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly limits: Limits,
     private readonly store: TaskStore,
     private readonly log: Logger,
-  ) {}
+  ) {
+    // Not left to the first request: what is installed may be replaced while a server idles.
+    setTimeout(() => void this.load().catch(() => {}), LOADED_MS).unref();
+  }
 
   /** @throws WorkflowError `limit_exceeded` with `retryAfterMs` */
   async take(owner: Owner, operation: LimitedOperation): Promise<void> {
@@ -107,13 +112,15 @@ export class Limiter {
   }
 
   /**
-   * Counting is a walk over an owner's running tasks, so one count serves for a moment where it is far below the limit.
-   * Nearer to it, the store counts once more, in the transaction that writes the task: then no two calls pass together.
+   * Counting is a walk over an owner's running tasks, so one count serves for a moment where it is far below the limit:
+   * below an eighth of it, so that it takes several processes on one database to pass it. Otherwise the store counts in
+   * the transaction that writes the task: then no two calls pass together.
    * @returns how many the store must see to it that there are; `undefined`: far fewer
    */
   async admit(owner: Owner): Promise<number | undefined> {
     const most = this.limits.concurrentTasks;
-    const now = Date.now();
+    const unchecked = Math.floor(most / 8);
+    const now = performance.now();
     if (now - this.runningSince >= COUNTS_MS) {
       this.runningSince = now;
       this.running.clear();
@@ -122,7 +129,7 @@ export class Limiter {
     // Others have been admitted while this one was counting.
     const before = Math.max(counted, this.running.get(owner.id) ?? 0);
     this.running.set(owner.id, before + 1);
-    return before < most / 2 ? undefined : most;
+    return before < unchecked ? undefined : most;
   }
 
   /** What a caller hears that has as many tasks as it may. */
@@ -161,12 +168,17 @@ export class Limiter {
     };
   }
 
-  /** With the first request: most of the servers that hosts start are never asked for a task. */
   private load(): Promise<Rates> {
-    this.loading ??= loadRates(this.limits).then((rates) => {
-      this.rates = rates;
-      return rates;
-    });
+    this.loading ??= loadRates(this.limits).then(
+      (rates) => {
+        this.rates = rates;
+        return rates;
+      },
+      (error: unknown) => {
+        this.loading = undefined;
+        throw error;
+      },
+    );
     return this.loading;
   }
 

@@ -20,7 +20,7 @@ export interface RecoveryOptions {
   readonly census: Census;
 }
 
-/** Looks for owed work from the moment it starts: a crash and a quiet hour are the same to it. */
+/** Looks for owed work from its start on: a crash and a quiet hour are the same to it. */
 export class Recovery {
   private readonly running = new Set<Promise<unknown>>();
   private timer: NodeJS.Timeout | undefined;

@@ -156,7 +156,7 @@ async function bind(
   ctx: WorkContext,
   task: Task,
   run: StartedRun,
-  { workflow, adapter }: ServedWorkflow,
+  { workflow }: ServedWorkflow,
   release?: { readonly release: string },
 ): Promise<Task> {
   const now = Date.now();
@@ -172,8 +172,6 @@ async function bind(
       dueAt: isTerminal(fresh.status) && !stopOwed(fresh) ? null : now + workflow.pollMs,
     },
     events: [{ type: "run.started", detail: run.url === undefined ? {} : { url: run.url } }],
-    // After a power cut, starting again tells which run it was.
-    ...(adapter.startsOnce && { durable: false }),
     ...(run.state === undefined && release),
   }));
   return run.state === undefined ? bound : applyState(ctx, bound, run.state, workflow, release);

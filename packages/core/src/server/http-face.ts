@@ -1,5 +1,4 @@
 /** Routes one HTTP request to where it belongs: a poll, an era's entry, a session, a listen for tasks. */
-import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import {
@@ -43,8 +42,6 @@ export class HttpFace {
   private readonly polls: Polls;
   private readonly closing = new AbortController();
   private readonly open = new Set<Promise<void>>();
-  /** What the SDK's entry answers, streams among it. Polls are answered in one piece. */
-  private readonly answering = new Set<ServerResponse>();
   private readonly maxBodyBytes: number;
 
   constructor(
@@ -111,14 +108,12 @@ export class HttpFace {
     return this.entry.notify;
   }
 
-  /** @param farewellMs how long calls that wait have to be answered with a handle, and again how long streams have to end */
+  /** @param farewellMs how long calls that wait have to be answered with a handle, before their streams are ended */
   async close(farewellMs: number): Promise<void> {
     this.closing.abort();
     await within(Promise.all(this.open), farewellMs);
     await this.sessions.close();
     await this.entry.close();
-    // Open streams have just been given their last words: only who does not take them is cut off.
-    await within(Promise.all([...this.answering].map((res) => once(res, "close"))), farewellMs);
   }
 
   private async poll(req: IncomingMessage, body: unknown, sender: Sender): Promise<string | undefined> {
@@ -135,8 +130,6 @@ export class HttpFace {
   }
 
   private forward(req: IncomingMessage, res: ServerResponse, sender: Sender, body: unknown): Promise<void> {
-    this.answering.add(res);
-    res.once("close", () => this.answering.delete(res));
     const fetch = async (request: Request) => {
       this.addresses.set(request, sender.address);
       const auth = sender.authInfo === undefined ? {} : { authInfo: sender.authInfo };

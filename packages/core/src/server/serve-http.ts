@@ -1,4 +1,5 @@
 /** A ready-made HTTP server: 2026-07-28 and 2025-era clients at one URL, the latter with sessions or without. */
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ServerNotifier } from "@modelcontextprotocol/server";
@@ -6,6 +7,7 @@ import type { TaskEngine } from "../engine.js";
 import { WorkflowError } from "../errors.js";
 import type { JsonObject } from "../json.js";
 import type { Principal } from "../owner.js";
+import { within } from "../within.js";
 import type { AttachOptions } from "./attach.js";
 import { companionsBeside } from "./companions.js";
 import type { ServerInfo } from "./make-server.js";
@@ -112,7 +114,10 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
   const validHost = hostHeaderValidation([...(options.allowedHosts ?? LOOPBACK_NAMES)]);
   const validOrigin = originValidation([...(options.allowedOrigins ?? LOOPBACK_NAMES)]);
 
+  const answering = new Set<ServerResponse>();
   const server = createServer((req, res) => {
+    answering.add(res);
+    res.once("close", () => answering.delete(res));
     if (!validHost(req, res) || !validOrigin(req, res)) return;
     const pathname = req.url === path ? path : pathOf(req.url ?? "/");
     if (pathname === "/health") return answerJson(res, 200, { status: "ok" });
@@ -144,6 +149,8 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await face.close(FAREWELL_MS);
+      // Open streams have just been given their last words: only who does not take them is cut off.
+      await within(Promise.all([...answering].map((res) => once(res, "close"))), FAREWELL_MS);
       server.closeAllConnections();
       await closed;
     },

@@ -134,8 +134,7 @@ export class KyselyTaskStore implements TaskStore {
     const told = events.length === 0 && visible ? [{ type: "task.changed" } satisfies KnownEvent] : events;
     const changes = toColumns({ ...patch, version: task.version + 1, ...(visible && { updatedAt: now }) });
     // Pacing may be lost in a power cut: then the engine is read once more than needed.
-    const durable =
-      options.durable ?? (told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field)));
+    const durable = told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field));
     const row = await this.access
       .write(async (tx) => {
         const updated = await tx.first(this.writes.update(key, changes, options.release));

@@ -121,8 +121,11 @@ async function migrate(pool: pg.Pool, schema: string): Promise<void> {
   // Opening an up-to-date database needs no lock, and no right to make schemas.
   const found = await storedVersion(pool, schema);
   checkVersion(found);
-  const isCurrent = found === MIGRATIONS.length && (await stored(pool, schema, "secret")) !== undefined;
-  if (isCurrent) return;
+  if (found === MIGRATIONS.length) {
+    // Releases before made it when it was first asked for.
+    if ((await stored(pool, schema, "secret")) === undefined) await writeSecret(pool, schema);
+    return;
+  }
   const client = await pool.connect();
   try {
     await client.query("BEGIN");
@@ -139,9 +142,7 @@ async function migrate(pool: pg.Pool, schema: string): Promise<void> {
       "INSERT INTO meta (name, value) VALUES ('schema', $1) ON CONFLICT (name) DO UPDATE SET value = $1",
       [String(MIGRATIONS.length)],
     );
-    await client.query("INSERT INTO meta (name, value) VALUES ('secret', $1) ON CONFLICT DO NOTHING", [
-      newSecret(),
-    ]);
+    await writeSecret(client, schema);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
@@ -149,6 +150,11 @@ async function migrate(pool: pg.Pool, schema: string): Promise<void> {
   } finally {
     client.release();
   }
+}
+
+async function writeSecret(client: pg.Pool | pg.PoolClient, schema: string): Promise<void> {
+  const sql = `INSERT INTO ${schema}.meta (name, value) VALUES ('secret', $1) ON CONFLICT DO NOTHING`;
+  await client.query(sql, [newSecret()]);
 }
 
 /** 0: not there yet. */
@@ -198,6 +204,8 @@ class PostgresDatabase implements Database {
   }
 
   async alone(tx: Executor, key: string): Promise<void> {
+    // A holder that has lost its network would keep it for hours.
+    await tx.run(rawQuery("SET LOCAL lock_timeout = '5s'", []));
     await tx.run(rawQuery("SELECT pg_advisory_xact_lock($1, hashtext($2))", [OWNER_LOCKS, key]));
   }
 
@@ -275,7 +283,9 @@ class PostgresDatabase implements Database {
     };
     client.on("error", lost);
     try {
-      await client.query(durable ? "BEGIN" : "BEGIN; SET LOCAL synchronous_commit = off");
+      // Said here, since a database may have another default: what is counted under a lock must see what others wrote.
+      const begin = "BEGIN ISOLATION LEVEL READ COMMITTED";
+      await client.query(durable ? begin : `${begin}; SET LOCAL synchronous_commit = off`);
       const result = await work(executor(client));
       await client.query("COMMIT");
       return result;
@@ -317,7 +327,8 @@ function explain(error: unknown): unknown {
   if (code === "42501")
     return make("configuration", "The PostgreSQL user may not create or use the schema's tables");
   // Two servers in each other's way: one of them was sent back.
-  if (code === "40001" || code === "40P01") return make("store_unavailable", "PostgreSQL is busy; try again");
+  if (code === "40001" || code === "40P01" || code === "55P03")
+    return make("store_unavailable", "PostgreSQL is busy; try again");
   if (code === "53100") return make("store_unavailable", "The disk of the PostgreSQL server is full");
   const unreachable =
     /^(08|53|57P)/.test(code) || /^E[A-Z]+$/.test(code) || /terminated|timeout/i.test(message ?? "");

@@ -117,8 +117,6 @@ export interface UpdateOptions {
   readonly questions?: QuestionChanges;
   readonly events?: readonly TaskEvent[];
   readonly now?: number;
-  /** `false`: may be lost in a power cut, never in a crash. @default true, but for what only says when to look next */
-  readonly durable?: boolean;
   /** Gives back this holder's lease in the same transaction. */
   readonly release?: string;
 }

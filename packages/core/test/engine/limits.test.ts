@@ -32,3 +32,17 @@ test("together from the first on", async () => {
   const together = await Promise.allSettled(Array.from({ length: 20 }, create));
   expect(together.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
 });
+
+test("the same call twice at once, as the last that is allowed, is one task", async () => {
+  const engine = await testEngine({ workflows: [running], limits: { concurrentTasks: 1 } });
+  const create = () =>
+    engine.create({
+      owner: LOCAL_OWNER,
+      generation: "2026-07-28",
+      workflow: "flow",
+      arguments: {},
+      idempotencyKey: "key",
+    });
+  const [first, second] = await Promise.all([create(), create()]);
+  expect(second.task.taskId).toBe(first.task.taskId);
+});

@@ -1,7 +1,6 @@
 /** Promise 2: started once, whatever becomes of the answer. */
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { LOCAL_OWNER } from "../../src/index.js";
-import { KyselyTaskStore } from "../../src/store/kysely-store.js";
 import { DONE, type Scripted, scripted } from "./scripted.js";
 
 const ended = (world: Scripted, status: string) =>
@@ -125,17 +124,3 @@ test("cancelled before a deferred start is tried again: it is never started", as
   expect(await world.get("task")).toMatchObject({ status: "cancelled" });
   expect(starts(world)).toHaveLength(before);
 });
-
-test.each([true, false])(
-  "the binding waits for the disk unless the engine starts once: %s",
-  async (startsOnce) => {
-    const update = vi.spyOn(KyselyTaskStore.prototype, "update");
-    onTestFinished(() => update.mockRestore());
-    const world = await scripted({ start: [{ ref: "run" }], read: [DONE] }, { startsOnce });
-    await world.create();
-    const binding = update.mock.calls.find(([, , options]) =>
-      options?.events?.some(({ type }) => type === "run.started"),
-    );
-    expect(binding?.[2]?.durable ?? true).toBe(!startsOnce);
-  },
-);
