@@ -15,7 +15,7 @@ import { Dispatcher } from "./dispatch.js";
 import { refused } from "./errors.js";
 import { IdLessDispatches } from "./id-less.js";
 import { checkInputs } from "./inputs.js";
-import type { GitHubActionsOptions } from "./options.js";
+import { COMMON_OPTIONS, type GitHubActionsOptions } from "./options.js";
 import { readRun } from "./read.js";
 import { type AcceptedDispatch, isKnown, type KnownRun, knownRun, parseRef, toRunRef } from "./ref.js";
 import { runParts } from "./run-parts.js";
@@ -48,19 +48,7 @@ const OPTIONS = {
   correlationInput: true,
   appearsWithinMs: true,
   settleMs: true,
-  octokit: true,
-  auth: true,
-  baseUrl: true,
-  apiVersion: true,
-  owner: true,
-  repo: true,
-  repositories: true,
-  logs: true,
-  progress: true,
-  batchFrom: true,
-  batchWindowMs: true,
-  forceCancelAfterMs: true,
-  webhookSecret: true,
+  ...COMMON_OPTIONS,
 } as const satisfies Readonly<Record<keyof GitHubActionsOptions, true>>;
 
 /**

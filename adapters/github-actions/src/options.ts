@@ -55,6 +55,23 @@ export interface LogOptions {
   readonly bytes?: number;
 }
 
+/** What every factory takes, for `checkOptions`. */
+export const COMMON_OPTIONS = {
+  octokit: true,
+  auth: true,
+  baseUrl: true,
+  apiVersion: true,
+  owner: true,
+  repo: true,
+  repositories: true,
+  logs: true,
+  progress: true,
+  batchFrom: true,
+  batchWindowMs: true,
+  forceCancelAfterMs: true,
+  webhookSecret: true,
+} as const satisfies Readonly<Record<keyof (ConnectionOptions & RepositoryOptions & ReadingOptions), true>>;
+
 /** Options of {@link githubActions}. */
 export interface GitHubActionsOptions extends ConnectionOptions, RepositoryOptions, ReadingOptions {
   /** The workflow's file name (`"ci.yml"`) or id. */

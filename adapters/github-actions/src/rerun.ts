@@ -9,7 +9,7 @@ import {
 import type { Repository } from "./api.js";
 import { notYet } from "./correlate.js";
 import { refused } from "./errors.js";
-import type { RerunOptions } from "./options.js";
+import { COMMON_OPTIONS, type RerunOptions } from "./options.js";
 import { readRun } from "./read.js";
 import { knownRun, toRunRef } from "./ref.js";
 import { namedRun, RUN_ARGUMENTS } from "./run-argument.js";
@@ -30,19 +30,7 @@ const OPTIONS = {
   workflow: true,
   jobs: true,
   appearsWithinMs: true,
-  octokit: true,
-  auth: true,
-  baseUrl: true,
-  apiVersion: true,
-  owner: true,
-  repo: true,
-  repositories: true,
-  logs: true,
-  progress: true,
-  batchFrom: true,
-  batchWindowMs: true,
-  forceCancelAfterMs: true,
-  webhookSecret: true,
+  ...COMMON_OPTIONS,
 } as const satisfies Readonly<Record<keyof RerunOptions, true>>;
 
 /**

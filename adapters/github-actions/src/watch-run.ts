@@ -7,7 +7,7 @@ import {
   type WorkflowAdapter,
 } from "@taskferry/core";
 import { refused } from "./errors.js";
-import type { WatchRunOptions } from "./options.js";
+import { COMMON_OPTIONS, type WatchRunOptions } from "./options.js";
 import { readRun } from "./read.js";
 import { isKnown, type KnownRun, knownRun, parseRef, toRunRef } from "./ref.js";
 import { namedRun, RUN_ARGUMENTS } from "./run-argument.js";
@@ -20,19 +20,7 @@ import { apiOf } from "./workflow-file.js";
 const OPTIONS = {
   workflow: true,
   cancelRun: true,
-  octokit: true,
-  auth: true,
-  baseUrl: true,
-  apiVersion: true,
-  owner: true,
-  repo: true,
-  repositories: true,
-  logs: true,
-  progress: true,
-  batchFrom: true,
-  batchWindowMs: true,
-  forceCancelAfterMs: true,
-  webhookSecret: true,
+  ...COMMON_OPTIONS,
 } as const satisfies Readonly<Record<keyof WatchRunOptions, true>>;
 
 /**

@@ -6,8 +6,8 @@ import {
   WorkflowError,
 } from "@taskferry/core";
 import { executionUrl, isRunOf, parseExecutionArn, parseMachineArn } from "./arn.js";
-import { type ConnectionOptions, connect } from "./client.js";
-import { asExecutionRef, type ExecutionOptions, Executions } from "./execution.js";
+import { CONNECTION_OPTIONS, type ConnectionOptions, connect } from "./client.js";
+import { asExecutionRef, EXECUTION_OPTIONS, type ExecutionOptions, Executions } from "./execution.js";
 import { pacerOf } from "./pacing.js";
 
 /** Options of {@link adoptExecutions}. */
@@ -24,15 +24,8 @@ const OPTIONS = {
   stateMachineArns: true,
   stop: true,
   engine: true,
-  client: true,
-  region: true,
-  endpoint: true,
-  questions: true,
-  activity: true,
-  historyEvents: true,
-  textLimit: true,
-  readsPerSecond: true,
-  appearsWithinMs: true,
+  ...CONNECTION_OPTIONS,
+  ...EXECUTION_OPTIONS,
 } as const satisfies Readonly<Record<keyof AdoptOptions, true>>;
 
 /**

@@ -14,6 +14,13 @@ export interface ConnectionOptions {
   readonly endpoint?: string;
 }
 
+/** For `checkOptions`. */
+export const CONNECTION_OPTIONS = {
+  client: true,
+  region: true,
+  endpoint: true,
+} as const satisfies Readonly<Record<keyof ConnectionOptions, true>>;
+
 /** A client that is made with the first call. */
 export interface Connection {
   readonly client: SfnClient;

@@ -49,6 +49,16 @@ export interface ExecutionOptions {
   readonly appearsWithinMs?: number;
 }
 
+/** For `checkOptions`. */
+export const EXECUTION_OPTIONS = {
+  questions: true,
+  activity: true,
+  historyEvents: true,
+  textLimit: true,
+  readsPerSecond: true,
+  appearsWithinMs: true,
+} as const satisfies Readonly<Record<keyof ExecutionOptions, true>>;
+
 /** What is stored of a run. */
 export interface ExecutionRef {
   readonly executionArn: string;

@@ -20,9 +20,15 @@ import {
   parseExecutionArn,
   parseMachineArn,
 } from "./arn.js";
-import { type ConnectionOptions, connect, watchAttempts } from "./client.js";
+import { CONNECTION_OPTIONS, type ConnectionOptions, connect, watchAttempts } from "./client.js";
 import { discreet, errorCode } from "./errors.js";
-import { asExecutionRef, checkedJson, type ExecutionOptions, Executions } from "./execution.js";
+import {
+  asExecutionRef,
+  checkedJson,
+  EXECUTION_OPTIONS,
+  type ExecutionOptions,
+  Executions,
+} from "./execution.js";
 import { pacerOf } from "./pacing.js";
 import { executionsIn, type PushOptions } from "./push.js";
 
@@ -50,15 +56,8 @@ const OPTIONS = {
   namePrefix: true,
   push: true,
   engine: true,
-  client: true,
-  region: true,
-  endpoint: true,
-  questions: true,
-  activity: true,
-  historyEvents: true,
-  textLimit: true,
-  readsPerSecond: true,
-  appearsWithinMs: true,
+  ...CONNECTION_OPTIONS,
+  ...EXECUTION_OPTIONS,
 } as const satisfies Readonly<Record<keyof StepFunctionsOptions, true>>;
 
 /** An Express execution takes five minutes at most; the rest is for the way. */

@@ -21,41 +21,21 @@ export class Access {
     return this.builder();
   }
 
-  async all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
-    this.refuseClosed();
-    try {
-      return await this.db.all(query);
-    } catch (error) {
-      throw this.explained(error);
-    }
+  all<Row>(query: CompiledQuery<Row>): Promise<Row[]> {
+    return this.asked(() => this.db.all(query));
   }
 
-  async first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
-    this.refuseClosed();
-    try {
-      return await this.db.first(query);
-    } catch (error) {
-      throw this.explained(error);
-    }
+  first<Row>(query: CompiledQuery<Row>): Promise<Row | undefined> {
+    return this.asked(() => this.db.first(query));
   }
 
-  async meta(name: "secret"): Promise<string | undefined> {
-    this.refuseClosed();
-    try {
-      return await this.db.meta(name);
-    } catch (error) {
-      throw this.explained(error);
-    }
+  meta(name: "secret"): Promise<string | undefined> {
+    return this.asked(() => this.db.meta(name));
   }
 
   /** A transaction of its own. @param durable see {@link Database.write} */
-  async write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
-    this.refuseClosed();
-    try {
-      return await this.db.write(work, durable);
-    } catch (error) {
-      throw this.explained(error);
-    }
+  write<T>(work: (tx: Executor) => Promise<T>, durable = true): Promise<T> {
+    return this.asked(() => this.db.write(work, durable));
   }
 
   /** @throws WorkflowError `closed` */
@@ -68,8 +48,13 @@ export class Access {
     return this.closing;
   }
 
-  private explained(error: unknown): unknown {
-    return isWorkflowError(error) ? error : this.db.explain(error);
+  private async asked<T>(ask: () => Promise<T>): Promise<T> {
+    this.refuseClosed();
+    try {
+      return await ask();
+    } catch (error) {
+      throw isWorkflowError(error) ? error : this.db.explain(error);
+    }
   }
 }
 

@@ -120,9 +120,9 @@ function migrate(database: BetterSqlite3.Database): void {
   });
   // Opening an up-to-date file takes no write lock: hosts start many servers at once.
   const isNew = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'meta'").get() === undefined;
-  if (!isNew) checkVersion(storedVersion(database));
-  if (isNew || storedVersion(database) < MIGRATIONS.length || stored(database, "secret") === undefined)
-    run.immediate();
+  const version = isNew ? 0 : storedVersion(database);
+  checkVersion(version);
+  if (version < MIGRATIONS.length || stored(database, "secret") === undefined) run.immediate();
 }
 
 /** 0: not there yet. */
