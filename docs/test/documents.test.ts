@@ -82,7 +82,7 @@ describe("limits and durations", () => {
       pollMs: "pollMs",
     };
     const files = readdirSync(join(ROOT, CORE, "server")).map((file) => `${CORE}/server/${file}`);
-    const code = [`${CORE}/workflow.ts`, ...files].map(read).join("\n");
+    const code = [`${CORE}/contract/workflow.ts`, ...files].map(read).join("\n");
     return new Map([
       ...engineDefaults,
       ["retention.defaultMs", retention.defaultMs],
@@ -109,7 +109,7 @@ describe("docs/errors.md", () => {
   const markdown = read("docs/errors.md");
   const codes = [
     ...(/type WorkflowErrorCode =(?<union>[^;]*);/
-      .exec(read("packages/core/src/errors.ts"))
+      .exec(read("packages/core/src/contract/errors.ts"))
       ?.groups?.["union"]?.matchAll(/"(\w+)"/g) ?? []),
   ].map(([, code]) => code as WorkflowErrorCode);
   const sections = new Map(

@@ -33,7 +33,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "ids of any length",
-    file: "new-task.ts",
+    file: "engine/create.ts",
     search: "id.length <= 256",
     replace: "id.length <= 1000",
     test: SUPPORT,
@@ -49,7 +49,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a taken id is replaced by a free one",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: "        task = await this.insert(row, prepared.hold, atMost);",
     replace:
       "        task = await this.insert(row, prepared.hold, atMost).catch(() =>\n" +
@@ -59,7 +59,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a completed task may work again",
-    file: "task.ts",
+    file: "contract/task.ts",
     search: "  completed: [],",
     replace: `  completed: ["working"],`,
     test: LIFECYCLE,
@@ -68,7 +68,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a working task may be submitted again",
-    file: "task.ts",
+    file: "contract/task.ts",
     search: `  working: ["input_required",`,
     replace: `  working: ["submitted", "input_required",`,
     test: LIFECYCLE,
@@ -76,7 +76,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a task that waited may not go on",
-    file: "task.ts",
+    file: "contract/task.ts",
     search: `  input_required: ["working", `,
     replace: "  input_required: [",
     test: LIFECYCLE,
@@ -84,7 +84,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a task begins as working",
-    file: "new-task.ts",
+    file: "engine/create.ts",
     search: `    status: "submitted",\n`,
     replace: `    status: "working",\n`,
     test: LIFECYCLE,
@@ -108,7 +108,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "one answer of several ends the waiting",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: "!stillOpen && task.status",
     replace: "task.status",
     test: LIFECYCLE,
@@ -116,7 +116,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "keepAlive is not capped",
-    file: "new-task.ts",
+    file: "engine/create.ts",
     search: "Math.min(Math.max(0, Math.floor(wanted)), retention.maxMs)",
     replace: "Math.max(0, Math.floor(wanted))",
     test: RETENTION,
@@ -148,7 +148,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "keepAlive counts from the creation",
-    file: "reconcile.ts",
+    file: "engine/reconcile.ts",
     search: "expiresAt: now + task.retentionMs",
     replace: "expiresAt: task.createdAt + task.retentionMs",
     test: RETENTION,
@@ -156,7 +156,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "results are kept for ever",
-    file: "reconcile.ts",
+    file: "engine/reconcile.ts",
     search: "expiresAt: now + task.retentionMs",
     replace: "expiresAt: null",
     test: RETENTION,
@@ -164,7 +164,7 @@ export const BEHAVIOR_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the open call misses a result that is not kept",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: `await this.row(owner, taskId, "expired too")`,
     replace: "await this.row(owner, taskId)",
     test: RETENTION,

@@ -9,7 +9,7 @@ const RETENTION = "draft/retention.test.ts";
 export const CONTROL_MUTATIONS: readonly Mutation[] = [
   {
     name: "a cancel waits for the engine",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: `=== "draft") await this.cancel(owner, task.taskId, "now");`,
     replace: `=== "draft") await this.cancel(owner, task.taskId, "cooperative");`,
     test: CANCEL,
@@ -17,7 +17,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the engine is not told to stop",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: "const owed = { cancelConfirmedAt: null,",
     replace: "const owed = { cancelConfirmedAt: now,",
     test: CANCEL,
@@ -25,7 +25,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a task that waits for input cannot be cancelled",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: `    if (task !== undefined && task.generation === "draft") await this.cancel(`,
     replace: `    if (task?.generation === "draft" && task.status !== "input_required") await this.cancel(`,
     test: CANCEL,
@@ -73,7 +73,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no cursor to the next page",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: "...(rows.length > limit &&",
     replace: "...(rows.length < limit &&",
     test: LIST,
@@ -81,7 +81,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "cursors are not checked",
-    file: "signed.ts",
+    file: "engine/signed-token.ts",
     search: "given.length !== expected.length || !timingSafeEqual(given, expected)",
     replace: "given.length === 0",
     test: LIST,
@@ -89,7 +89,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "cursors fit every owner",
-    file: "signed.ts",
+    file: "engine/signed-token.ts",
     search: "JSON.stringify([purpose, owner, body])",
     replace: "JSON.stringify([purpose, body])",
     test: LIST,
@@ -97,7 +97,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "ended tasks are not listed",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: ".filter((task) => !hasExpired(task))",
     replace: ".filter((task) => !isTerminal(task.status))",
     test: LIST,
@@ -113,7 +113,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a running task can be deleted",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: `    if (!isTerminal(task.status)) {\n      throw new WorkflowError(\n        "not_supported",`,
     replace: `    if (false) {\n      throw new WorkflowError(\n        "not_supported",`,
     test: LIST,
@@ -121,7 +121,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "a task can be deleted before its engine has stopped it",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: "    if (task.cancelRequestedAt !== null && task.cancelConfirmedAt === null) {",
     replace: "    if (false) {",
     test: LIST,
@@ -129,7 +129,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "all subjects of an issuer are one",
-    file: "owner.ts",
+    file: "contract/owner.ts",
     search: "[issuer, subject] :",
     replace: "[issuer] :",
     test: SECURITY,
@@ -137,7 +137,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the same id of two principals is one task",
-    file: "owner.ts",
+    file: "contract/owner.ts",
     search: "[issuer, subject] :",
     replace: "[issuer] :",
     test: SECURITY,
@@ -145,7 +145,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "all sessions of strangers are one",
-    file: "owner.ts",
+    file: "contract/owner.ts",
     search: `session:\${sessionId}`,
     replace: "session",
     test: SECURITY,
@@ -153,7 +153,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   ...(["create", "get", "result", "list"] as const).map((operation) => ({
     name: `no rate of ${operation}`,
-    file: "limits.ts",
+    file: "engine/limits.ts",
     search: "      await rates[operation].consume(owner.limitKey);",
     replace: `      if (operation !== "${operation}") await rates[operation].consume(owner.limitKey);`,
     test: SECURITY,
@@ -161,7 +161,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   })),
   {
     name: "any number of tasks at once",
-    file: "limits.ts",
+    file: "engine/limits.ts",
     search: "return before < unchecked ? undefined : most;",
     replace: "return undefined;",
     test: RETENTION,
@@ -169,7 +169,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "no maximum keepAlive",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: "maxMs: 604_800_000",
     replace: "maxMs: 604_800_000_000",
     test: RETENTION,
@@ -177,7 +177,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "nothing is swept",
-    file: "recovery.ts",
+    file: "engine/recovery.ts",
     search: "      await this.sweep();\n",
     replace: "",
     test: RETENTION,
@@ -185,7 +185,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "expired and never there are the same",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: `if (gone === "expired") throw`,
     replace: "if (false) throw",
     test: RETENTION,
@@ -193,7 +193,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the end of a task is not in the audit",
-    file: "change.ts",
+    file: "engine/update.ts",
     search: "noteEnd(log, changed);",
     replace: "void log;",
     test: SECURITY,
@@ -201,7 +201,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "ids of clients are in the log as they are",
-    file: "observe.ts",
+    file: "observe/observe.ts",
     search: `return hash("sha256", id, "hex").slice(0, 12);`,
     replace: "return id;",
     test: SECURITY,
@@ -217,7 +217,7 @@ export const CONTROL_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "nobody hears of guessed ids",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: "    await this.limiter.missed(owner);\n",
     replace: "",
     test: SECURITY,

@@ -57,8 +57,8 @@ export const MESSAGE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "the notice waits for the engine's start",
-    file: "engine.ts",
-    search: "await within(this.work.begin(task), this.timing.startWaitMs)",
+    file: "engine/engine.ts",
+    search: "await withTimeout(this.dispatcher.begin(task), this.timing.startWaitMs)",
     replace: "await this.work.begin(task)",
     test: MESSAGES,
     caughtBy: "3.4 the creation notice does not wait for an engine",
@@ -81,7 +81,7 @@ export const MESSAGE_MUTATIONS: readonly Mutation[] = [
   },
   {
     name: "tasks/delete deletes nothing",
-    file: "engine.ts",
+    file: "engine/engine.ts",
     search: `    await this.store.remove(owner.id, taskId, "deleted", Date.now(), { type: "task.deleted" });\n`,
     replace: "",
     test: MESSAGES,

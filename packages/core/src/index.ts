@@ -18,8 +18,7 @@ export type {
   StartRequest,
   StopRequest,
   WorkflowAdapter,
-} from "./adapter.js";
-export { createTaskEngine, TaskEngine, type TaskEngineOptions, type TaskView } from "./engine.js";
+} from "./contract/adapter.js";
 export {
   EngineError,
   isEngineError,
@@ -27,25 +26,11 @@ export {
   WorkflowError,
   type WorkflowErrorCode,
   type WorkflowErrorOptions,
-} from "./errors.js";
-export { canonicalJson, isJsonObject, type Json, type JsonObject } from "./json.js";
-export type { Limits } from "./limits.js";
-export type { CreateCall, Retention } from "./new-task.js";
-export type { Logger } from "./observe.js";
-export { checkOptions } from "./options.js";
-export { LOCAL_OWNER, type Owner, type Principal, principalOwner } from "./owner.js";
-export { renderResult } from "./result.js";
-export type { ObjectSchema } from "./schema.js";
-export { type AttachOptions, attach } from "./server/attach.js";
-export type { Caller, Connection, OwnerResolver } from "./server/connection.js";
-export type { ServerInfo } from "./server/make-server.js";
-export { type HttpServer, type ServeHttpOptions, serveHttp } from "./server/serve-http.js";
-export {
-  type ServeStdioOptions,
-  type StdioServer,
-  serveStdio,
-} from "./server/serve-stdio.js";
-export type { TaskStore } from "./store/task-store.js";
+} from "./contract/errors.js";
+export { canonicalJson, isJsonObject, type Json, type JsonObject } from "./contract/json.js";
+export { checkOptions } from "./contract/options.js";
+export { LOCAL_OWNER, type Owner, type Principal, principalOwner } from "./contract/owner.js";
+export type { ObjectSchema } from "./contract/schema.js";
 export {
   type Generation,
   isTerminal,
@@ -57,8 +42,7 @@ export {
   type TaskMethod,
   type TaskOutcome,
   type TaskStatus,
-} from "./task.js";
-export type { Timing } from "./timing.js";
+} from "./contract/task.js";
 export {
   type BeforeVerdict,
   type CompletedRun,
@@ -66,4 +50,21 @@ export {
   type Workflow,
   type WorkflowKind,
   type WorkflowOptions,
-} from "./workflow.js";
+} from "./contract/workflow.js";
+export type { CreateCall, Retention } from "./engine/create.js";
+export { createTaskEngine, TaskEngine, type TaskEngineOptions, type TaskView } from "./engine/engine.js";
+export type { Limits } from "./engine/limits.js";
+export { renderResult } from "./engine/result.js";
+export type { Timing } from "./engine/timing.js";
+export type { Logger } from "./observe/observe.js";
+export { type AttachOptions, attach } from "./server/attach.js";
+export type { Caller, Connection, OwnerResolver } from "./server/connection.js";
+export type { ServeHttpOptions } from "./server/http-options.js";
+export type { ServerInfo } from "./server/make-server.js";
+export { type HttpServer, serveHttp } from "./server/serve-http.js";
+export {
+  type ServeStdioOptions,
+  type StdioServer,
+  serveStdio,
+} from "./server/serve-stdio.js";
+export type { TaskStore } from "./store/task-store.js";

@@ -55,9 +55,8 @@ const CORE = sourcesOf("packages/core/src");
 
 const within = (path: string | undefined, ...folders: string[]) =>
   path !== undefined && folders.some((folder) => path.startsWith(`${folder}/`));
-const isRoot = (path: string) => !path.includes("/");
 /** The words that every layer is written in. */
-const VOCABULARY = ["errors.ts", "json.ts", "task.ts"];
+const VOCABULARY = ["contract/errors.ts", "contract/json.ts", "contract/task.ts"];
 
 const RULES: readonly Rule[] = [
   {
@@ -67,10 +66,21 @@ const RULES: readonly Rule[] = [
       specifier.startsWith("@modelcontextprotocol/") && !within(from, "server"),
   },
   {
-    id: "engine-is-wire-blind",
-    says: "the engine and the store import neither wire/ nor server/; index.ts, which is the package, exports all",
+    id: "contract-stands-alone",
+    says: "contract/ imports contract/ only: adapter authors and every room below the wire read it",
     isBrokenBy: ({ from, file }) =>
-      (isRoot(from) || within(from, "store")) && from !== "index.ts" && within(file, "wire", "server"),
+      within(from, "contract") && file !== undefined && !within(file, "contract"),
+  },
+  {
+    id: "engine-is-wire-blind",
+    says: "engine/, observe/ and store/ import neither wire/ nor server/; index.ts, which is the package, exports all",
+    isBrokenBy: ({ from, file }) =>
+      within(from, "engine", "observe", "store") && within(file, "wire", "server"),
+  },
+  {
+    id: "observers-steer-nothing",
+    says: "observe/ imports the contract and, of the store, types: what is measured does not depend on who measures",
+    isBrokenBy: ({ from, file }) => within(from, "observe") && within(file, "engine"),
   },
   {
     id: "wire-never-looks-up",
@@ -95,7 +105,7 @@ const RULES: readonly Rule[] = [
       file !== undefined &&
       !within(file, "store") &&
       !VOCABULARY.includes(file) &&
-      !(isType && file === "adapter.ts"),
+      !(isType && file === "contract/adapter.ts"),
   },
   {
     id: "store-behind-its-interface",
@@ -118,15 +128,15 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Adapters are called by guard.ts alone: nobody else may hold one, but to define a workflow and to hand it to the guard. */
+/** Adapters are called by engine/guard.ts alone: nobody else may hold one, but to define a workflow and to hand it to the guard. */
 function unguarded(sources: Sources): string[] {
   const calls = /\badapter\??\.(?:start|read|stop|find|answer|events|logs|explain|close)\??\.?\(/;
   const found: string[] = [];
   for (const [path, source] of sources) {
-    if (path === "guard.ts" || path === "adapter.ts") continue;
+    if (path === "engine/guard.ts" || path === "contract/adapter.ts") continue;
     const code = withoutComments(source);
     const holdsOne = /\bWorkflowAdapter\b/.test(code);
-    if (holdsOne && path !== "workflow.ts" && path !== "index.ts")
+    if (holdsOne && path !== "contract/workflow.ts" && path !== "index.ts")
       found.push(`${path} names WorkflowAdapter`);
     if (holdsOne && calls.test(code)) found.push(`${path} calls an adapter`);
     if (new RegExp(`\\bworkflow\\.${calls.source.slice(2)}`).test(code))
@@ -149,7 +159,7 @@ describe("imports of packages/core/src", () => {
       .filter(([path]) => within(path, "server"))
       .flatMap(([path, code]) => importsOf(path, code));
     expect(reached.some(({ file }) => within(file, "wire"))).toBe(true);
-    expect(reached.some(({ file }) => file === "engine.ts")).toBe(true);
+    expect(reached.some(({ file }) => file === "engine/engine.ts")).toBe(true);
     expect(reached.some(({ specifier }) => specifier.startsWith("@modelcontextprotocol/"))).toBe(true);
   });
 
@@ -157,7 +167,7 @@ describe("imports of packages/core/src", () => {
     expect(findCycle(CORE)).toBeUndefined();
   });
 
-  it("only guard.ts calls adapters", () => {
+  it("only engine/guard.ts calls adapters", () => {
     expect(unguarded(CORE)).toEqual([]);
   });
 });
@@ -218,16 +228,22 @@ describe("ARCHITECTURE.md and files", () => {
 
 describe("the checker itself", () => {
   const bad: Sources = new Map([
-    ["engine.ts", `import { encode } from "./wire/draft.js";\nimport { sqlite } from "./store/sqlite.js";\n`],
+    ["engine/timing.ts", ""],
+    [
+      "engine/engine.ts",
+      `import { encode } from "../wire/draft.js";\nimport { sqlite } from "../store/sqlite.js";\n`,
+    ],
+    ["contract/task.ts", `import { timing } from "../engine/timing.js";\n`],
+    ["observe/gauges.ts", `import { timing } from "../engine/timing.js";\n`],
     [
       "wire/draft.ts",
-      `import { attach } from "../server/attach.js";\nimport { engine } from "../engine.js";\n`,
+      `import { attach } from "../server/attach.js";\nimport { engine } from "../engine/engine.js";\n`,
     ],
     [
       "wire/codec.ts",
-      `import {\n  type Server,\n} from "@modelcontextprotocol/server";\nimport type { T } from "../engine.js";\n`,
+      `import {\n  type Server,\n} from "@modelcontextprotocol/server";\nimport type { T } from "../engine/engine.js";\n`,
     ],
-    ["store/sqlite.ts", `import { run } from "../engine.js";\nexport * from "../server/attach.js";\n`],
+    ["store/sqlite.ts", `import { run } from "../engine/engine.js";\nexport * from "../server/attach.js";\n`],
     [
       "server/attach.ts",
       `const driver = await import("pg");\nimport "@taskferry/process";\nimport x from "./gone.js";\n`,
@@ -236,13 +252,15 @@ describe("the checker itself", () => {
 
   it("sees each rule broken", () => {
     expect(violations(bad, RULES)).toEqual([
-      "engine-is-wire-blind: engine.ts imports ./wire/draft.js",
-      "store-behind-its-interface: engine.ts imports ./store/sqlite.js",
+      "engine-is-wire-blind: engine/engine.ts imports ../wire/draft.js",
+      "store-behind-its-interface: engine/engine.ts imports ../store/sqlite.js",
+      "contract-stands-alone: contract/task.ts imports ../engine/timing.js",
+      "observers-steer-nothing: observe/gauges.ts imports ../engine/timing.js",
       "wire-never-looks-up: wire/draft.ts imports ../server/attach.js",
       "wire-runs-on-words: wire/draft.ts imports ../server/attach.js",
-      "wire-runs-on-words: wire/draft.ts imports ../engine.js",
+      "wire-runs-on-words: wire/draft.ts imports ../engine/engine.js",
       "sdk-in-server-only: wire/codec.ts imports @modelcontextprotocol/server",
-      "store-knows-no-engine: store/sqlite.ts imports ../engine.js",
+      "store-knows-no-engine: store/sqlite.ts imports ../engine/engine.js",
       "engine-is-wire-blind: store/sqlite.ts imports ../server/attach.js",
       "store-knows-no-engine: store/sqlite.ts imports ../server/attach.js",
       "no-adapter-implementation: server/attach.ts imports @taskferry/process",
@@ -290,8 +308,8 @@ describe("the checker itself", () => {
     expect(unguarded(new Map([["work.ts", "const mine = workflow.adapter;"]]))).toEqual([
       "work.ts hands workflow.adapter on",
     ]);
-    expect(unguarded(new Map([["workflow.ts", "let a: WorkflowAdapter; adapter.read?.(ref);"]]))).toEqual([
-      "workflow.ts calls an adapter",
-    ]);
+    expect(
+      unguarded(new Map([["contract/workflow.ts", "let a: WorkflowAdapter; adapter.read?.(ref);"]])),
+    ).toEqual(["contract/workflow.ts calls an adapter"]);
   });
 });

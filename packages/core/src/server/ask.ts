@@ -5,12 +5,12 @@
  */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { Question } from "../adapter.js";
-import type { TaskEngine, TaskView } from "../engine.js";
-import type { JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
-import { asOpen } from "../questions.js";
-import type { StoredQuestion } from "../task.js";
+import type { Question } from "../contract/adapter.js";
+import type { JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import type { StoredQuestion } from "../contract/task.js";
+import type { TaskEngine, TaskView } from "../engine/engine.js";
+import { asOpen } from "../engine/questions.js";
 import { withRelatedTask } from "../wire/codec.js";
 import { canAsk, encodeQuestion, type InputRequest, openQuestions } from "../wire/input.js";
 import type { Connection } from "./connection.js";

@@ -6,15 +6,15 @@ import {
   UriTemplate,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { TaskEngine, TaskView } from "../engine.js";
-import { WorkflowError } from "../errors.js";
-import { isJsonObject, type Json, type JsonObject } from "../json.js";
-import { tracedRequest } from "../observe.js";
-import type { Owner } from "../owner.js";
-import { isTerminal } from "../task.js";
+import { WorkflowError } from "../contract/errors.js";
+import { isJsonObject, type Json, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import { isTerminal } from "../contract/task.js";
+import type { Workflow } from "../contract/workflow.js";
+import type { TaskEngine, TaskView } from "../engine/engine.js";
+import { tracedRequest } from "../observe/observe.js";
 import { RELATED_TASK, TASKS_EXTENSION, toJsonRpcError } from "../wire/codec.js";
 import { statusNotification } from "../wire/v2025-11-25.js";
-import type { Workflow } from "../workflow.js";
 import { askOnSession } from "./ask.js";
 import { callWorkflow, noTaskSupport, type WorkflowCall } from "./call.js";
 import { type Companion, callCompanion, companionsBeside } from "./companions.js";
@@ -22,7 +22,7 @@ import { Connection, type OwnerResolver } from "./connection.js";
 import { companionTool, isTemplate, promptOf, resourceOf, toolOf } from "./listing.js";
 import { answerMethod, LEGACY_METHODS, MODERN_METHODS } from "./methods.js";
 import { ownerResolver } from "./owner.js";
-import { type RawHandler, type RawRequest, rawHandlers, type SdkServer } from "./sdk-seam.js";
+import { type RawHandler, type RawRequest, rawHandlers, type SdkServer } from "./sdk-internals.js";
 
 export interface AttachOptions {
   /** What a server factory was called with (`createMcpHandler`, `serveStdio`): the era, the caller, the request. */

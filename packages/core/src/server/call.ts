@@ -1,22 +1,22 @@
 /** Requests that a workflow may stand behind: which generation asks, and how it is answered. */
 import type { ServerContext } from "@modelcontextprotocol/server";
-import type { TaskEngine, TaskView } from "../engine.js";
-import { WorkflowError } from "../errors.js";
-import { canonicalJson, isJsonObject, type JsonObject } from "../json.js";
-import type { CreateCall } from "../new-task.js";
-import type { Owner } from "../owner.js";
-import { asOpen } from "../questions.js";
-import { isTerminal } from "../task.js";
+import { WorkflowError } from "../contract/errors.js";
+import { canonicalJson, isJsonObject, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import { isTerminal } from "../contract/task.js";
+import type { Workflow } from "../contract/workflow.js";
+import type { CreateCall } from "../engine/create.js";
+import type { TaskEngine, TaskView } from "../engine/engine.js";
+import { asOpen } from "../engine/questions.js";
 import { IDEMPOTENCY_KEY, JsonRpcError, METHOD_NOT_FOUND } from "../wire/codec.js";
 import * as draft from "../wire/draft.js";
 import { canAsk, encodeInputRequests } from "../wire/input.js";
 import * as v2025 from "../wire/v2025-11-25.js";
 import * as v2026 from "../wire/v2026-07-28.js";
-import type { Workflow } from "../workflow.js";
 import { askBefore, askOnOpenCall } from "./ask.js";
 import type { Connection } from "./connection.js";
 import { REJOIN, waitInline } from "./inline.js";
-import type { RawRequest } from "./sdk-seam.js";
+import type { RawRequest } from "./sdk-internals.js";
 
 /** The purpose under which the answers of a multi round-trip request are signed. */
 const BEFORE = "before";

@@ -1,11 +1,11 @@
 /** Tools for clients that know no Tasks: ask for a task, answer it, cancel it, list them. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { TaskEngine, TaskView } from "../engine.js";
-import { WorkflowError } from "../errors.js";
-import type { JsonObject } from "../json.js";
-import { type CompiledSchema, checkAgainst, compileSchema } from "../schema.js";
-import { isTerminal } from "../task.js";
+import { WorkflowError } from "../contract/errors.js";
+import type { JsonObject } from "../contract/json.js";
+import { type CompiledSchema, checkAgainst, compileSchema } from "../contract/schema.js";
+import { isTerminal } from "../contract/task.js";
+import type { TaskEngine, TaskView } from "../engine/engine.js";
 import { openQuestions } from "../wire/input.js";
 import { askOnOpenCall } from "./ask.js";
 import type { Connection } from "./connection.js";

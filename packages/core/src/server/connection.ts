@@ -2,11 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
 import type { McpRequestContext, ServerContext } from "@modelcontextprotocol/server";
-import { isJsonObject, type Json, type JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
-import type { Generation } from "../task.js";
+import { isJsonObject, type Json, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import type { Generation } from "../contract/task.js";
 import { CLIENT_CAPABILITIES } from "../wire/codec.js";
-import type { SdkServer } from "./sdk-seam.js";
+import type { SdkServer } from "./sdk-internals.js";
 
 /** Tells whose tasks a request may see. */
 export type OwnerResolver = (caller: Caller) => Owner;

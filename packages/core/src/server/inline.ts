@@ -1,12 +1,12 @@
 /** Clients that know no Tasks: the call waits inline for a while, then answers a handle to ask with later. */
 import type { ServerContext } from "@modelcontextprotocol/server";
-import type { TaskEngine, TaskView } from "../engine.js";
-import type { Json, JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
-import { isTerminal } from "../task.js";
+import type { Json, JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import { isTerminal } from "../contract/task.js";
+import type { Workflow } from "../contract/workflow.js";
+import type { TaskEngine, TaskView } from "../engine/engine.js";
 import { JsonRpcError, outcomeError, SERVER_ERROR, statusIn, statusMessage } from "../wire/codec.js";
 import { askableQuestions, canAsk, encodeInputRequests, openQuestions } from "../wire/input.js";
-import type { Workflow } from "../workflow.js";
 import { askOnOpenCall } from "./ask.js";
 import type { Connection } from "./connection.js";
 

@@ -1,8 +1,8 @@
 /** A listen for tasks over HTTP: the SDK entry's event stream, with the relay in between. */
 import type { McpHandlerRequestOptions, McpHttpHandler } from "@modelcontextprotocol/server";
-import type { TaskEngine } from "../engine.js";
-import type { JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
+import type { JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import type { TaskEngine } from "../engine/engine.js";
 import { toJsonRpcError } from "../wire/codec.js";
 import { ListenRelay } from "./listen.js";
 

@@ -1,8 +1,8 @@
 /** Listens for tasks over stdio: a transport between the SDK's stdio entry and the pipe, with a relay for each listen. */
 import type { JSONRPCMessage, MessageExtraInfo, Transport } from "@modelcontextprotocol/server";
-import type { TaskEngine } from "../engine.js";
-import { isJsonObject, type Json, type JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
+import { isJsonObject, type Json, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import type { TaskEngine } from "../engine/engine.js";
 import { SUBSCRIPTION_ID } from "../wire/codec.js";
 import { ListenRelay, listenedTaskIds } from "./listen.js";
 

@@ -4,9 +4,10 @@
  * ids to the acknowledgement, and `notifications/tasks`. All of the entry's own checks, filters, capacity and closing
  * thus stay the SDK's.
  */
-import type { TaskEngine } from "../engine.js";
-import { isJsonObject, type Json, type JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
+
+import { isJsonObject, type Json, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import type { TaskEngine } from "../engine/engine.js";
 import { CLIENT_CAPABILITIES, INVALID_PARAMS, JsonRpcError, SUBSCRIPTION_ID } from "../wire/codec.js";
 import { declaresTasks, missingTasks, taskNotification } from "../wire/v2026-07-28.js";
 

@@ -1,6 +1,6 @@
 /** How workflows show in `tools/list`, `resources/list`, `resources/templates/list` and `prompts/list`. */
-import type { JsonObject } from "../json.js";
-import type { Workflow } from "../workflow.js";
+import type { JsonObject } from "../contract/json.js";
+import type { Workflow } from "../contract/workflow.js";
 import type { Companion } from "./companions.js";
 import { FAILURE_SCHEMA, HANDLE_SCHEMA } from "./inline.js";
 

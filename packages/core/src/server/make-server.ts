@@ -1,6 +1,6 @@
 /** One SDK server instance with everything attached: what both ready-made servers are made of. */
 import { type McpRequestContext, McpServer } from "@modelcontextprotocol/server";
-import type { TaskEngine } from "../engine.js";
+import type { TaskEngine } from "../engine/engine.js";
 import { type AttachOptions, attach } from "./attach.js";
 import type { Connection } from "./connection.js";
 

@@ -1,17 +1,17 @@
 /** `tasks/*`, in the asker's generation. */
 import type { ServerContext } from "@modelcontextprotocol/server";
-import type { TaskEngine, TaskView } from "../engine.js";
-import { WorkflowError } from "../errors.js";
-import { isJsonObject, type JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
-import { type Generation, isTerminal } from "../task.js";
+import { WorkflowError } from "../contract/errors.js";
+import { isJsonObject, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import { type Generation, isTerminal } from "../contract/task.js";
+import type { TaskEngine, TaskView } from "../engine/engine.js";
 import { RELATED_TASK, type TaskMethodName } from "../wire/codec.js";
 import * as draft from "../wire/draft.js";
 import * as v2025 from "../wire/v2025-11-25.js";
 import * as v2026 from "../wire/v2026-07-28.js";
 import { askOnOpenCall } from "./ask.js";
 import type { Connection, Speaker } from "./connection.js";
-import type { RawRequest } from "./sdk-seam.js";
+import type { RawRequest } from "./sdk-internals.js";
 
 type MethodHandler = (
   connection: Connection,

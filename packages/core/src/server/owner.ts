@@ -1,6 +1,6 @@
 /** Who owns what an MCP request makes. */
 import { createHash } from "node:crypto";
-import { anonymousOwner, LOCAL_OWNER, type Owner, principalOwner, sessionOwner } from "../owner.js";
+import { anonymousOwner, LOCAL_OWNER, type Owner, principalOwner, sessionOwner } from "../contract/owner.js";
 import type { Caller, OwnerResolver } from "./connection.js";
 
 /** How requests without a verified principal are owned. */

@@ -6,11 +6,11 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/server";
-import type { TaskEngine } from "../engine.js";
-import { isJsonObject, type Json, type JsonObject } from "../json.js";
-import { tracedRequest } from "../observe.js";
-import type { Owner } from "../owner.js";
-import { isTerminal } from "../task.js";
+import { isJsonObject, type Json, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import { isTerminal } from "../contract/task.js";
+import type { TaskEngine } from "../engine/engine.js";
+import { tracedRequest } from "../observe/observe.js";
 import { CLIENT_CAPABILITIES, toJsonRpcError } from "../wire/codec.js";
 import { encodeGet } from "../wire/v2026-07-28.js";
 import type { Speaker } from "./connection.js";

@@ -3,49 +3,13 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ServerNotifier } from "@modelcontextprotocol/server";
-import type { TaskEngine } from "../engine.js";
-import { WorkflowError } from "../errors.js";
-import type { JsonObject } from "../json.js";
-import type { Principal } from "../owner.js";
-import { within } from "../within.js";
-import type { AttachOptions } from "./attach.js";
+import { WorkflowError } from "../contract/errors.js";
+import type { JsonObject } from "../contract/json.js";
+import type { TaskEngine } from "../engine/engine.js";
+import { withTimeout } from "../engine/timeout.js";
 import { companionsBeside } from "./companions.js";
-import type { ServerInfo } from "./make-server.js";
-import type { SessionOptions } from "./sessions.js";
+import type { ServeHttpOptions } from "./http-options.js";
 import { Webhooks } from "./webhooks.js";
-
-export interface ServeHttpOptions extends ServerInfo, Pick<AttachOptions, "companions" | "inlineWaitMs"> {
-  /** @default 0: a free one */
-  readonly port?: number;
-  /** @default "127.0.0.1" */
-  readonly host?: string;
-  /** @default "/mcp" */
-  readonly path?: string;
-  /**
-   * Verifies a bearer token and tells who it stands for; `undefined` or an error refuses it. With it, every request
-   * needs a token, and tasks belong to the principal. Without it, only loopback is served, and nothing that a proxy has
-   * sent on, unless `allowAnonymous`.
-   */
-  readonly verify?: (token: string) => Promise<Principal | undefined> | Principal | undefined;
-  /** Serve strangers beyond loopback: ids are random, nothing is listed, limits count by address. @default false */
-  readonly allowAnonymous?: boolean;
-  /** Hostnames that the `Host` header may name. @default the loopback names; needed when `host` is another */
-  readonly allowedHosts?: readonly string[];
-  /** Hostnames that the `Origin` header of browsers may name. @default the loopback names */
-  readonly allowedOrigins?: readonly string[];
-  /** Sessions for 2025-era clients that initialize. @default `{ max: 1000, idleMs: 1800000 }` */
-  readonly sessions?: Partial<SessionOptions>;
-  /** The largest request body, in bytes. @default 4194304 */
-  readonly maxBodyBytes?: number;
-  /**
-   * Paths that take an engine's webhooks, each with a workflow on that engine: its adapter verifies the signature, and
-   * the deliveries wake all tasks of the engine that they are about. They need no bearer token.
-   * @example { "/webhooks/github": "run_ci" }
-   */
-  readonly webhooks?: Readonly<Record<string, string>>;
-  /** The metadata URL that a 401 names (RFC 9728). */
-  readonly resourceMetadataUrl?: string;
-}
 
 /** A server that runs. */
 export interface HttpServer {
@@ -105,12 +69,12 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
   // Said now, not to the first client.
   companionsBeside(engine, options);
   // Servers on stdio do without: what speaks HTTP is loaded here.
-  const [{ hostHeaderValidation, originValidation }, { HttpFace }] = await Promise.all([
+  const [{ hostHeaderValidation, originValidation }, { HttpHandler }] = await Promise.all([
     import("@modelcontextprotocol/node"),
-    import("./http-face.js"),
+    import("./http-handler.js"),
   ]);
   const webhooks = new Webhooks(engine, options, [path, "/health", "/ready"]);
-  const face = new HttpFace(engine, options, onLoopback);
+  const handler = new HttpHandler(engine, options, onLoopback);
   const validHost = hostHeaderValidation([...(options.allowedHosts ?? LOOPBACK_NAMES)]);
   const validOrigin = originValidation([...(options.allowedOrigins ?? LOOPBACK_NAMES)]);
 
@@ -128,7 +92,7 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
     if (webhooks.serve(pathname, req, res)) return;
     if (pathname !== path) return answerJson(res, 404, { error: `Not found: MCP is served at ${path}` });
     if (trustsEveryone && isForwarded(req)) return answerJson(res, 403, FORWARDED);
-    face.serve(req, res).catch((error: unknown) => {
+    handler.serve(req, res).catch((error: unknown) => {
       engine.log.warn({ error: error instanceof Error ? error.name : "thrown" }, "http");
       if (res.headersSent) res.destroy();
       else
@@ -145,12 +109,12 @@ export async function serveHttp(engine: TaskEngine, options: ServeHttpOptions): 
   return {
     url: `http://${shownHost}:${port}${path}`,
     port,
-    notify: face.notify,
+    notify: handler.notify,
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      await face.close(FAREWELL_MS);
+      await handler.close(FAREWELL_MS);
       // Open streams have just been given their last words: only who does not take them is cut off.
-      await within(Promise.all([...answering].map((res) => once(res, "close"))), FAREWELL_MS);
+      await withTimeout(Promise.all([...answering].map((res) => once(res, "close"))), FAREWELL_MS);
       server.closeAllConnections();
       await closed;
     },

@@ -1,8 +1,8 @@
 /** A ready-made stdio server: one process, one host, both eras. */
 import type { McpRequestContext } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio as serveSdkStdio } from "@modelcontextprotocol/server/stdio";
-import type { TaskEngine } from "../engine.js";
-import { LOCAL_OWNER } from "../owner.js";
+import { LOCAL_OWNER } from "../contract/owner.js";
+import type { TaskEngine } from "../engine/engine.js";
 import type { AttachOptions } from "./attach.js";
 import { ListeningTransport } from "./listen-stdio.js";
 import { makeServer, type ServerInfo } from "./make-server.js";

@@ -5,7 +5,7 @@ import {
   type McpServer,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { isJsonObject, type Json } from "../json.js";
+import { isJsonObject, type Json } from "../contract/json.js";
 import type { Connection } from "./connection.js";
 
 export interface SessionOptions {

@@ -1,10 +1,10 @@
 /** Webhooks of engines, beside the MCP path: hints that make a task be read sooner. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { TaskEngine } from "../engine.js";
-import { isWorkflowError, WorkflowError } from "../errors.js";
-import { NativeCallError } from "../guard.js";
-import { readBody } from "./body.js";
-import type { ServeHttpOptions } from "./serve-http.js";
+import { isWorkflowError, WorkflowError } from "../contract/errors.js";
+import type { TaskEngine } from "../engine/engine.js";
+import { NativeCallError } from "../engine/guard.js";
+import type { ServeHttpOptions } from "./http-options.js";
+import { readBody } from "./read-body.js";
 
 /** The paths that take deliveries, each for the engine of one workflow. */
 export class Webhooks {

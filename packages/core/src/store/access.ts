@@ -1,6 +1,6 @@
 /** What the parts of the store share: queries of the dialect, and a database that is not asked once it is closed. */
 import type { CompiledQuery } from "kysely";
-import { isWorkflowError, WorkflowError } from "../errors.js";
+import { isWorkflowError, WorkflowError } from "../contract/errors.js";
 import { EventLog } from "./event-log.js";
 import type { QueryBuilder } from "./query-builder.js";
 import type { Database, Executor } from "./statements.js";

@@ -1,11 +1,11 @@
 /** The task store over Kysely, for any database behind {@link Database}. */
 import type { CompiledQuery } from "kysely";
-import { WorkflowError } from "../errors.js";
-import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../task.js";
+import { WorkflowError } from "../contract/errors.js";
+import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../contract/task.js";
 import { Access, ofTask } from "./access.js";
-import { countByStatus, owedCancels } from "./census.js";
 import { ChangeFeed } from "./change-feed.js";
 import { toEvent } from "./event-log.js";
+import { countByStatus, owedCancels } from "./gauges.js";
 import { Leases } from "./leases.js";
 import type { QueryBuilder } from "./query-builder.js";
 import { questionWrites } from "./question-writes.js";

@@ -1,5 +1,5 @@
 /** Leases on tasks and on open questions: who works, among all processes on the database. */
-import type { Task } from "../task.js";
+import type { Task } from "../contract/task.js";
 import { type Access, ofTask } from "./access.js";
 import { type TaskRow, toTask } from "./schema.js";
 import type { LeaseRequest } from "./task-store.js";

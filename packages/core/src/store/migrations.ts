@@ -1,6 +1,6 @@
 /** Versioned migrations: the same steps for both databases, with the few words in which they differ. */
 import { randomBytes } from "node:crypto";
-import { WorkflowError } from "../errors.js";
+import { WorkflowError } from "../contract/errors.js";
 
 /** Words of a dialect. */
 export interface DialectWords {

@@ -1,7 +1,7 @@
 /** PostgreSQL through pg: for servers on several machines that share their tasks. */
 import type { CompiledQuery, Kysely } from "kysely";
 import pg from "pg";
-import { isWorkflowError, WorkflowError } from "../errors.js";
+import { isWorkflowError, WorkflowError } from "../contract/errors.js";
 import { KyselyTaskStore } from "./kysely-store.js";
 import {
   checkVersion,

@@ -1,6 +1,6 @@
 /** What a change of a task's questions writes. */
 import type { CompiledQuery } from "kysely";
-import type { QuestionState } from "../task.js";
+import type { QuestionState } from "../contract/task.js";
 import type { QueryBuilder } from "./query-builder.js";
 import type { QuestionRow } from "./schema.js";
 import type { QuestionChanges } from "./task-store.js";

@@ -1,8 +1,8 @@
 /** The tables, and how rows become tasks and back. One schema for both databases; JSON is text in both. */
-import type { Answer } from "../adapter.js";
-import type { Json, JsonObject } from "../json.js";
-import { canonicalJson } from "../json.js";
-import type { QuestionState, StoredQuestion, Task, TaskOutcome, TaskStatus } from "../task.js";
+import type { Answer } from "../contract/adapter.js";
+import type { Json, JsonObject } from "../contract/json.js";
+import { canonicalJson } from "../contract/json.js";
+import type { QuestionState, StoredQuestion, Task, TaskOutcome, TaskStatus } from "../contract/task.js";
 import { decodeText, encodeText } from "./text.js";
 
 /** Columns are the task's own names, so that a row needs no table of translations; JSON columns hold text. */

@@ -3,7 +3,7 @@ import { accessSync, constants, realpathSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import BetterSqlite3 from "better-sqlite3";
 import type { CompiledQuery } from "kysely";
-import { WorkflowError } from "../errors.js";
+import { WorkflowError } from "../contract/errors.js";
 import { KyselyTaskStore } from "./kysely-store.js";
 import {
   checkVersion,

@@ -2,9 +2,9 @@
  * What the engine needs from a database. `sqlite.ts` and `postgres.ts` give it, over the same Kysely schema and
  * migrations; the engine knows neither.
  */
-import type { Answer, Question } from "../adapter.js";
-import type { JsonObject } from "../json.js";
-import type { StoredQuestion, Task } from "../task.js";
+import type { Answer, Question } from "../contract/adapter.js";
+import type { JsonObject } from "../contract/json.js";
+import type { StoredQuestion, Task } from "../contract/task.js";
 
 /** A task that is not stored yet: what the store sets itself is missing. */
 export type NewTask = Omit<Task, "version" | "leaseHolder" | "leaseUntil">;

@@ -3,10 +3,10 @@
  * there, and how errors become JSON-RPC errors. The codecs beside it say how each generation writes a task.
  */
 
-import type { TaskView } from "../engine.js";
-import { isWorkflowError, type WorkflowErrorCode } from "../errors.js";
-import type { JsonObject } from "../json.js";
-import type { Generation, TaskOutcome, TaskStatus } from "../task.js";
+import { isWorkflowError, type WorkflowErrorCode } from "../contract/errors.js";
+import type { JsonObject } from "../contract/json.js";
+import type { Generation, TaskOutcome, TaskStatus } from "../contract/task.js";
+import type { TaskView } from "../engine/engine.js";
 
 /** The meta key of related tasks, by generation; 2026-07-28 has none. */
 export const RELATED_TASK = {

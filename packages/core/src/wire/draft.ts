@@ -1,7 +1,8 @@
 /** The founding draft, SEP-1686 as proposed in October 2025. Section numbers are its. */
-import type { TaskView } from "../engine.js";
-import { WorkflowError } from "../errors.js";
-import { isJsonObject, type JsonObject } from "../json.js";
+
+import { WorkflowError } from "../contract/errors.js";
+import { isJsonObject, type JsonObject } from "../contract/json.js";
+import type { TaskView } from "../engine/engine.js";
 import {
   DRAFT_TASK,
   INVALID_PARAMS,

@@ -1,6 +1,6 @@
 /** Questions as MCP input requests, and which of them a client can be asked. */
-import { isJsonObject, type JsonObject } from "../json.js";
-import type { StoredQuestion } from "../task.js";
+import { isJsonObject, type JsonObject } from "../contract/json.js";
+import type { StoredQuestion } from "../contract/task.js";
 
 /** One server-to-client request. */
 export interface InputRequest {

@@ -1,7 +1,8 @@
 /** MCP 2025-11-25, basic/utilities/tasks (core, experimental). */
-import type { TaskView } from "../engine.js";
-import { WorkflowError } from "../errors.js";
-import { isJsonObject, type JsonObject } from "../json.js";
+
+import { WorkflowError } from "../contract/errors.js";
+import { isJsonObject, type JsonObject } from "../contract/json.js";
+import type { TaskView } from "../engine/engine.js";
 import {
   isoTime,
   JsonRpcError,

@@ -1,8 +1,8 @@
 /** SEP-1686, 4.3 and 4.4: which statuses follow which, and how a task waits for its client. */
 import { expect, test } from "vitest";
+import { isTerminal, mayBecome, type Task, type TaskStatus } from "../../src/contract/task.js";
 import type { RunState } from "../../src/index.js";
 import { sqliteStore } from "../../src/store/sqlite.js";
-import { isTerminal, mayBecome, type Task, type TaskStatus } from "../../src/task.js";
 import { CREATED, row } from "../store/rows.js";
 import { relatedTo } from "../support/draft-client.js";
 import { draft } from "../support/draft-fixtures.js";

@@ -1,6 +1,6 @@
 /** SEP-1686, 4.9 and 4.10: listing and deleting tasks. */
 import { expect, test } from "vitest";
-import { principalOwner } from "../../src/owner.js";
+import { principalOwner } from "../../src/contract/owner.js";
 import { draft } from "../support/draft-fixtures.js";
 import { ASKING, QUEUED, RUNNING } from "../support/scripted-engine.js";
 import { session } from "../support/sessions.js";

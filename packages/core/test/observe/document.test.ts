@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { METRICS, SPANS } from "../../src/observe.js";
+import { METRICS, SPANS } from "../../src/observe/observe.js";
 
 const ROOT = fileURLToPath(new URL("../../../../", import.meta.url));
 const SRC = join(ROOT, "packages/core/src");

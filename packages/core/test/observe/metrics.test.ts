@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import BetterSqlite3 from "better-sqlite3";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { Census } from "../../src/census.js";
+import { DEFAULT_LIMITS } from "../../src/engine/limits.js";
 import { createTaskEngine, defineWorkflow, LOCAL_OWNER, type TaskEngine } from "../../src/index.js";
-import { DEFAULT_LIMITS } from "../../src/limits.js";
-import { METRICS } from "../../src/observe.js";
+import { TaskGauges } from "../../src/observe/gauges.js";
+import { METRICS } from "../../src/observe/observe.js";
 import { sqliteStore } from "../../src/store/sqlite.js";
 import { CREATED, row } from "../store/rows.js";
 import { tempDir, testEngine } from "../support/engines.js";
@@ -139,12 +139,12 @@ test("a count that takes long is made ever more rarely, and one that fails is ma
     worked += tookMs;
     return [{ engine: "slow", status: "working", count: 7 }];
   });
-  const census = new Census({ store, engines: ["slow"], log: recorder().log });
+  const gauges = new TaskGauges({ store, engines: ["slow"], log: recorder().log });
   onTestFinished(() => {
-    census.close();
+    gauges.close();
     return store.close();
   });
-  await census.tick();
+  await gauges.tick();
   await otel.collect();
   expect(counted).toHaveBeenCalledTimes(1);
   // A hundred times as long as it took.

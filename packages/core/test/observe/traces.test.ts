@@ -3,7 +3,7 @@ import type { ReadableSpan } from "@opentelemetry/sdk-trace-base";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineWorkflow, EngineError, type TaskEngine } from "../../src/index.js";
-import { SPANS } from "../../src/observe.js";
+import { SPANS } from "../../src/observe/observe.js";
 import { MODERN_CAPABILITIES } from "../support/clients.js";
 import { tempDir, testEngine } from "../support/engines.js";
 import { fixtureWorkflows } from "../support/fixture-workflows.mjs";

@@ -1,6 +1,6 @@
 /** What keeps several servers on one database out of each other's way, on both databases. */
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { Task } from "../../src/task.js";
+import type { Task } from "../../src/contract/task.js";
 import { databases, freshStore } from "./databases.js";
 import { CREATED, row } from "./rows.js";
 

@@ -1,6 +1,6 @@
 /** What the engine relies on, on both databases. */
 import { describe, expect, test } from "vitest";
-import { mayBecome, type Task, type TaskStatus } from "../../src/task.js";
+import { mayBecome, type Task, type TaskStatus } from "../../src/contract/task.js";
 import { databases, freshStore } from "./databases.js";
 import { CREATED, row } from "./rows.js";
 

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { asyncFunction } from "@taskferry/function";
 import { afterAll, beforeAll } from "vitest";
 import { z } from "zod";
+import { LOCAL_OWNER } from "../../src/contract/owner.js";
+import type { Generation } from "../../src/contract/task.js";
 import {
   createTaskEngine,
   defineWorkflow,
@@ -14,9 +16,7 @@ import {
   type TaskEngine,
   type WorkflowAdapter,
 } from "../../src/index.js";
-import { LOCAL_OWNER } from "../../src/owner.js";
 import { sqliteStore } from "../../src/store/sqlite.js";
-import type { Generation } from "../../src/task.js";
 import { ASKING, QUEUED, RUNNING } from "./scripted-engine.js";
 
 /** What a run of the workflow `states` says of itself, by its argument. */

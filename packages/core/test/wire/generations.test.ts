@@ -2,7 +2,7 @@
 import * as v1 from "@modelcontextprotocol/ext-tasks/core/v1";
 import * as v2 from "@modelcontextprotocol/ext-tasks/core/v2";
 import { describe, expect, test } from "vitest";
-import type { Generation } from "../../src/task.js";
+import type { Generation } from "../../src/contract/task.js";
 import { DraftGetResult, DraftRelatedResult } from "../support/draft-schemas.js";
 import { type Json, modernRequest, type RawClient, TASKS } from "../support/raw-client.js";
 import { DRAFT_RELATED, FORMS, RELATED, session, start2025, stateless } from "../support/sessions.js";

@@ -1,7 +1,7 @@
 /** How long a task is kept, as each generation says it: keepAlive from its end, ttl and ttlMs from its creation. */
 import { expect, test } from "vitest";
-import { LOCAL_OWNER } from "../../src/owner.js";
-import type { Generation } from "../../src/task.js";
+import { LOCAL_OWNER } from "../../src/contract/owner.js";
+import type { Generation } from "../../src/contract/task.js";
 import { type Json, modernRequest } from "../support/raw-client.js";
 import { DRAFT_RELATED, DRAFT_TASK, RELATED, stateless } from "../support/sessions.js";
 import { RETENTION, wireServer } from "../support/wire-server.js";

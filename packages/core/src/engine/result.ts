@@ -1,8 +1,8 @@
 /** From the end of a run to what the original request would have answered. */
-import type { RunFailure, RunLink, RunOutput } from "./adapter.js";
-import { isJsonObject, type Json, type JsonObject } from "./json.js";
-import type { TaskOutcome } from "./task.js";
-import type { CompletedRun, Workflow } from "./workflow.js";
+import type { RunFailure, RunLink, RunOutput } from "../contract/adapter.js";
+import { isJsonObject, type Json, type JsonObject } from "../contract/json.js";
+import type { TaskOutcome } from "../contract/task.js";
+import type { CompletedRun, Workflow } from "../contract/workflow.js";
 
 /**
  * The outcome of a run that ended by itself. A workflow that ran and failed is a result with `isError`, never an

@@ -1,6 +1,6 @@
 /** Opaque tokens that clients carry for us: cursors and request states. Tamper-evident and bound to their owner. */
 import { createHmac, timingSafeEqual } from "node:crypto";
-import type { Json } from "./json.js";
+import type { Json } from "../contract/json.js";
 
 /** @param purpose keeps a token of one kind from being used as another */
 export function seal(secret: Uint8Array, purpose: string, owner: string, payload: Json): string {

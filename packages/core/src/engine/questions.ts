@@ -1,9 +1,9 @@
 /** Checks of what clients answer. */
 import { z } from "zod";
-import type { Answer, Question } from "./adapter.js";
-import { WorkflowError } from "./errors.js";
-import { isJsonObject, type JsonObject } from "./json.js";
-import type { StoredQuestion } from "./task.js";
+import type { Answer, Question } from "../contract/adapter.js";
+import { WorkflowError } from "../contract/errors.js";
+import { isJsonObject, type JsonObject } from "../contract/json.js";
+import type { StoredQuestion } from "../contract/task.js";
 
 type CheckedQuestion = Pick<
   StoredQuestion,

@@ -1,9 +1,9 @@
 /** Rates and concurrency per owner (SEP-1686, 8.1 and 8.2). Rates are counted per process. */
 import type { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
-import { WorkflowError } from "./errors.js";
-import { counters, idForLog, type Logger } from "./observe.js";
-import type { Owner } from "./owner.js";
-import type { TaskStore } from "./store/task-store.js";
+import { WorkflowError } from "../contract/errors.js";
+import type { Owner } from "../contract/owner.js";
+import { counters, idForLog, type Logger } from "../observe/observe.js";
+import type { TaskStore } from "../store/task-store.js";
 
 /** What an owner may do. Rates are requests per minute. */
 export interface Limits {

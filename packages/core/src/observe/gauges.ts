@@ -1,8 +1,8 @@
 /** What is in the database as a whole: counted for gauges, and looked at for cancels that no engine confirms. */
 import { type BatchObservableResult, type MeterProvider, metrics, type Observable } from "@opentelemetry/api";
+import type { TaskStatus } from "../contract/task.js";
+import type { TaskStore } from "../store/task-store.js";
 import { type Logger, METRICS } from "./observe.js";
-import type { TaskStore } from "./store/task-store.js";
-import type { TaskStatus } from "./task.js";
 
 /** However often metrics are collected, the database counts no more often than this. */
 const SAMPLE_MS = 15_000;
@@ -22,7 +22,7 @@ const STATUSES: readonly TaskStatus[] = [
   "unknown",
 ];
 
-export interface CensusOptions {
+export interface TaskGaugesOptions {
   readonly store: Pick<TaskStore, "countByStatus" | "owedCancels">;
   /** The engines that are served: what they have none of is told as 0. */
   readonly engines: readonly string[];
@@ -35,14 +35,14 @@ interface Counts {
   readonly owed: Awaited<ReturnType<TaskStore["owedCancels"]>>;
 }
 
-export class Census {
+export class TaskGauges {
   private provider: MeterProvider | undefined;
   private unregister: () => void = () => {};
   private sampled: Promise<Counts> | undefined;
   private sampleAgainAt = 0;
   private warnAgainAt = 0;
 
-  constructor(private readonly options: CensusOptions) {}
+  constructor(private readonly options: TaskGaugesOptions) {}
 
   /** Called now and then: finds an OpenTelemetry SDK that was installed meanwhile, and warns. @throws what the store throws */
   async tick(): Promise<void> {

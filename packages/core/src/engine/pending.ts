@@ -1,13 +1,14 @@
 /** What every piece of owed work needs: a guarded call with its trace, the end of a task that cannot go on. */
-import { changeTask } from "./change.js";
-import type { WorkflowErrorCode } from "./errors.js";
+
+import type { WorkflowErrorCode } from "../contract/errors.js";
+import { isTerminal, type Task } from "../contract/task.js";
+import type { Workflow } from "../contract/workflow.js";
+import { counters, idForLog, type Logger, traced } from "../observe/observe.js";
+import type { TaskPatch, TaskStore } from "../store/task-store.js";
 import { type GuardedAdapter, NativeCallError } from "./guard.js";
-import { counters, idForLog, type Logger, traced } from "./observe.js";
 import { ending } from "./reconcile.js";
-import type { TaskPatch, TaskStore } from "./store/task-store.js";
-import { isTerminal, type Task } from "./task.js";
 import type { Timing } from "./timing.js";
-import type { Workflow } from "./workflow.js";
+import { updateTask } from "./update.js";
 
 /** A workflow with its adapter made safe. */
 export interface ServedWorkflow {
@@ -77,7 +78,7 @@ export function fail(
   message: string,
   facts: TaskPatch = {},
 ): Promise<Task> {
-  return changeTask(ctx, task, (fresh) => {
+  return updateTask(ctx, task, (fresh) => {
     const now = Date.now();
     if (isTerminal(fresh.status)) {
       // Cancelled meanwhile: the client's answer stands, and what was owed to the engine has come to an end too.

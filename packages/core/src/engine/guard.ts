@@ -13,9 +13,9 @@ import type {
   RunState,
   StartedRun,
   WorkflowAdapter,
-} from "./adapter.js";
-import { isEngineError, WorkflowError } from "./errors.js";
-import { isJsonObject, type Json } from "./json.js";
+} from "../contract/adapter.js";
+import { isEngineError, WorkflowError } from "../contract/errors.js";
+import { isJsonObject, type Json } from "../contract/json.js";
 
 /** How long calls may take, in milliseconds. */
 export interface Deadlines {

@@ -12,8 +12,8 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
-import { isWorkflowError } from "./errors.js";
-import type { Task } from "./task.js";
+import { isWorkflowError } from "../contract/errors.js";
+import type { Task } from "../contract/task.js";
 
 /** A pino-shaped logger. On stdio it must not write to stdout: that belongs to the protocol. */
 export interface Logger {
@@ -168,7 +168,7 @@ function histogram<Key extends MetricKey>(key: Key) {
 
 /**
  * Counters and histograms, through the OpenTelemetry API: next to free of cost until the host installs an SDK. The
- * gauges are `census.ts`'s.
+ * gauges are `gauges.ts`'s.
  */
 export const counters = {
   created: counter("created"),

@@ -1,8 +1,8 @@
 /** Changes of a row under its optimistic lock. */
-import { isWorkflowError, WorkflowError } from "./errors.js";
-import { type Logger, noteEnd } from "./observe.js";
-import type { KnownEvent, QuestionChanges, TaskPatch, TaskStore } from "./store/task-store.js";
-import { isTerminal, type Task } from "./task.js";
+import { isWorkflowError, WorkflowError } from "../contract/errors.js";
+import { isTerminal, type Task } from "../contract/task.js";
+import { type Logger, noteEnd } from "../observe/observe.js";
+import type { KnownEvent, QuestionChanges, TaskPatch, TaskStore } from "../store/task-store.js";
 
 /** What is to change. */
 export interface TaskChange {
@@ -24,7 +24,7 @@ export interface Rows {
  * @param compute gives `undefined` when there is nothing to change
  * @throws WorkflowError `task_not_found` if the row is gone, `stale_version` if it never holds still
  */
-export async function changeTask(
+export async function updateTask(
   { store, log }: Rows,
   task: Task,
   compute: (fresh: Task) => TaskChange | undefined | Promise<TaskChange | undefined>,

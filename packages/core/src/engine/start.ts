@@ -1,13 +1,13 @@
 /** Starting a run once: written before it is tried, and found again when the answer was lost. */
-import type { StartedRun } from "./adapter.js";
-import { applyState } from "./attend.js";
-import { changeTask } from "./change.js";
+import type { StartedRun } from "../contract/adapter.js";
+import { isTerminal, type Task } from "../contract/task.js";
+import { counters } from "../observe/observe.js";
 import type { GuardedAdapter, NativeCallError } from "./guard.js";
-import { counters } from "./observe.js";
-import { asNative, fail, nativeCall, type ServedWorkflow, stopOwed, type WorkContext } from "./owed.js";
+import { asNative, fail, nativeCall, type ServedWorkflow, stopOwed, type WorkContext } from "./pending.js";
 import { ending } from "./reconcile.js";
-import { isTerminal, type Task } from "./task.js";
+import { applyState } from "./reconcile-loop.js";
 import { backoffMs } from "./timing.js";
+import { updateTask } from "./update.js";
 
 /** Starts a run that is owed, or finds out what became of an earlier start. */
 export async function startRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Promise<Task> {
@@ -20,7 +20,7 @@ export async function startRun(ctx: WorkContext, task: Task, served: ServedWorkf
 
 /** Cancelled before anything was started: nothing is owed to the engine. */
 function neverStart(ctx: WorkContext, task: Task): Promise<Task> {
-  return changeTask(ctx, task, (fresh) => {
+  return updateTask(ctx, task, (fresh) => {
     const facts = { startPhase: "none", cancelConfirmedAt: Date.now(), dueAt: null } as const;
     if (isTerminal(fresh.status)) return { patch: facts, events: [{ type: "cancel.confirmed" }] };
     return ending(fresh, facts, "cancelled", { kind: "cancelled" }, { native: "never started" }, Date.now());
@@ -35,7 +35,7 @@ async function tryStart(
 ): Promise<Task> {
   const now = Date.now();
   // Promise 2: the attempt is on disk before the engine hears of it.
-  const task = await changeTask(ctx, before, (fresh) => {
+  const task = await updateTask(ctx, before, (fresh) => {
     // Cancelled in this very moment: what has not been tried is not tried any more.
     const called = isTerminal(fresh.status) || fresh.cancelRequestedAt !== null;
     if (fresh.startPhase === "none" || (fresh.startPhase === "owed" && called)) return undefined;
@@ -85,13 +85,13 @@ function startFailed(ctx: WorkContext, task: Task, error: NativeCallError): Prom
     if (now - (task.firstStartAt ?? now) > ctx.timing.startGiveUpMs) {
       return fail(ctx, task, "engine_unavailable", message, { startPhase: "none" });
     }
-    return changeTask(ctx, task, () => ({
+    return updateTask(ctx, task, () => ({
       patch: { startPhase: "owed", dueAt: now + wait, nextReadAt: now + wait, message },
       events: [{ type: "run.start_deferred", detail: { waitMs: wait } }],
     }));
   }
   // It may have happened. The row stays `attempted`, and the next look resolves it.
-  return changeTask(ctx, task, () => ({
+  return updateTask(ctx, task, () => ({
     patch: { dueAt: now + wait, nextReadAt: now + wait },
     events: [{ type: "run.start_ambiguous", detail: { code: error.verdict.code } }],
   }));
@@ -134,7 +134,7 @@ async function findRun(ctx: WorkContext, task: Task, served: ServedWorkflow): Pr
     if (verdict.kind !== "rejected" && now - lastStartedAtMs < ctx.timing.findGiveUpMs) {
       const wait = Math.max(verdict.retryAfterMs ?? 0, backoffMs(task.startAttempts));
       const later = { dueAt: now + wait, nextReadAt: now + wait };
-      return changeTask(ctx, task, () => ({ patch: later, events: [] }));
+      return updateTask(ctx, task, () => ({ patch: later, events: [] }));
     }
     return adapter.startsOnce ? undefined : outcomeUnknown(ctx, task, adapter, verdict.message);
   }
@@ -161,7 +161,7 @@ async function bind(
 ): Promise<Task> {
   const now = Date.now();
   counters.startLatency.record(now - task.createdAt, { engine: task.engine });
-  const bound = await changeTask(ctx, task, (fresh) => ({
+  const bound = await updateTask(ctx, task, (fresh) => ({
     patch: {
       startPhase: "bound",
       boundAt: now,

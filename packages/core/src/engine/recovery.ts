@@ -1,9 +1,9 @@
 /** What a restart owes, and what nobody asks for: due work of every task, taken under leases, and the sweeping of expired ones. */
-import type { Census } from "./census.js";
-import type { Logger } from "./observe.js";
-import type { TaskStore } from "./store/task-store.js";
+import type { TaskGauges } from "../observe/gauges.js";
+import type { Logger } from "../observe/observe.js";
+import type { TaskStore } from "../store/task-store.js";
+import type { Dispatcher } from "./dispatcher.js";
 import type { Timing } from "./timing.js";
-import type { Work } from "./work.js";
 
 /** How many tasks one process works on at the same time without being asked. */
 const CONCURRENCY = 64;
@@ -12,12 +12,12 @@ const FIRST_LOOK_MS = 100;
 
 export interface RecoveryOptions {
   readonly store: TaskStore;
-  readonly work: Work;
+  readonly dispatcher: Dispatcher;
   readonly workflows: readonly string[];
   readonly holder: string;
   readonly timing: Timing;
   readonly log: Logger;
-  readonly census: Census;
+  readonly gauges: TaskGauges;
 }
 
 /** Looks for owed work from its start on: a crash and a quiet hour are the same to it. */
@@ -45,7 +45,7 @@ export class Recovery {
     try {
       await this.takeDue();
       await this.sweep();
-      await this.options.census.tick();
+      await this.options.gauges.tick();
       this.failing = false;
     } catch (error) {
       // Once per outage: the store says on every operation what is wrong with it.
@@ -59,13 +59,13 @@ export class Recovery {
   }
 
   private async takeDue(): Promise<void> {
-    const { store, work, workflows, holder, timing } = this.options;
+    const { store, dispatcher, workflows, holder, timing } = this.options;
     while (!this.closed && this.running.size < CONCURRENCY) {
       const now = Date.now();
       const limit = CONCURRENCY - this.running.size;
       const tasks = await store.leaseDue({ holder, now, until: now + timing.leaseMs, workflows, limit });
       for (const task of tasks) {
-        const done: Promise<unknown> = work.runLeased(task).finally(() => this.running.delete(done));
+        const done: Promise<unknown> = dispatcher.runLeased(task).finally(() => this.running.delete(done));
         this.running.add(done);
       }
       if (tasks.length < limit) return;

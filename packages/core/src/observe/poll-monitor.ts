@@ -1,6 +1,7 @@
 /** Notices who polls far more often than they were told to (SEP-1686, 8.3). Counted per process, like the rates. */
+
+import type { Owner } from "../contract/owner.js";
 import { counters, idForLog, type Logger } from "./observe.js";
-import type { Owner } from "./owner.js";
 
 const WINDOW_MS = 60_000;
 /** One owner may have several clients that look at one task. */
@@ -9,7 +10,7 @@ const TIMES_AS_OFTEN = 10;
 const ALWAYS_FINE = 300;
 
 /** Counts polls by owner and task, a minute at a time. */
-export class PollWatch {
+export class PollMonitor {
   private since = 0;
   private readonly polls = new Map<string, number>();
   private readonly warned = new Set<string>();

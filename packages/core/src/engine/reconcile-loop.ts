@@ -1,9 +1,10 @@
 /** What a run that exists is owed: its stop, its answers, and reads at its pace. */
-import type { RunState } from "./adapter.js";
-import { changeTask } from "./change.js";
-import { isWorkflowError } from "./errors.js";
+import type { RunState } from "../contract/adapter.js";
+import { isWorkflowError } from "../contract/errors.js";
+import { isTerminal, type Task } from "../contract/task.js";
+import type { Workflow } from "../contract/workflow.js";
+import { idForLog } from "../observe/observe.js";
 import type { GuardedAdapter, NativeCallError } from "./guard.js";
-import { idForLog } from "./observe.js";
 import {
   asNative,
   fail,
@@ -12,18 +13,17 @@ import {
   type ServedWorkflow,
   stopOwed,
   type WorkContext,
-} from "./owed.js";
+} from "./pending.js";
 import { reconcile } from "./reconcile.js";
-import { isTerminal, type Task } from "./task.js";
 import { backoffMs, stopDueAt } from "./timing.js";
-import type { Workflow } from "./workflow.js";
+import { updateTask } from "./update.js";
 
 /**
  * What a run that exists is owed: its stop, its answers, and a read when it is time.
  * @param due the task's own time has come: nobody asked. Where only one process can reach the run (`unchanged` and `retry`
  *   in all others), a crowd that polls those must not keep putting off that one's turn.
  */
-export async function attend(
+export async function reconcileRun(
   ctx: WorkContext,
   bound: Task,
   served: ServedWorkflow,
@@ -50,11 +50,11 @@ async function stopRun(ctx: WorkContext, task: Task, { adapter }: ServedWorkflow
     await nativeCall("stop", task, () =>
       adapter.stop(ref, { stopsSent: sent, requestedAgoMs: now - requestedAt }),
     );
-    return await changeTask(ctx, task, () => ({ patch: counted, events: [{ type: "run.stop_sent" }] }));
+    return await updateTask(ctx, task, () => ({ patch: counted, events: [{ type: "run.stop_sent" }] }));
   } catch (error) {
     const { verdict } = asNative(error);
     const detail = { verdict: verdict.kind, code: verdict.code };
-    return changeTask(ctx, task, () => ({
+    return updateTask(ctx, task, () => ({
       patch: counted,
       events: [{ type: "run.stop_failed", detail }],
     }));
@@ -74,7 +74,7 @@ async function deliverAnswers(
     const { key, answer } = question;
     try {
       await nativeCall("answer", task, () => adapter.answer(task.runRef, key, answer));
-      task = await changeTask(ctx, task, () => ({
+      task = await updateTask(ctx, task, () => ({
         patch: { nextReadAt: Date.now() },
         questions: { delivered: [key] },
         events: [{ type: "answer.delivered", detail: { key } }],
@@ -83,7 +83,7 @@ async function deliverAnswers(
       const { verdict } = asNative(error);
       const lost = verdict.kind === "gone" || verdict.kind === "rejected";
       const retryAt = Date.now() + Math.max(verdict.retryAfterMs ?? 0, workflow.pollMs);
-      task = await changeTask(ctx, task, (fresh) => ({
+      task = await updateTask(ctx, task, (fresh) => ({
         patch: lost
           ? { nextReadAt: Date.now(), message: `The answer could not be delivered: ${verdict.message}` }
           : { dueAt: due ? retryAt : Math.min(fresh.dueAt ?? retryAt, retryAt) },
@@ -117,7 +117,7 @@ async function readRun(
   } catch (error) {
     if (isWorkflowError(error) && error.code === "task_exists") {
       // Another task took the run that this read matched. Read again: it is told as claimed now.
-      return changeTask(ctx, task, () => ({
+      return updateTask(ctx, task, () => ({
         patch: { nextReadAt: Date.now() + workflow.pollMs },
         events: [],
       }));
@@ -139,7 +139,7 @@ function readFailed(
   const mayStillAppear = !task.seen && ageMs < adapter.appearsWithinMs;
   if (verdict.kind === "gone" && !mayStillAppear) {
     if (isTerminal(task.status)) {
-      return changeTask(ctx, task, () => ({
+      return updateTask(ctx, task, () => ({
         patch: { cancelConfirmedAt: now, dueAt: null },
         events: [{ type: "cancel.confirmed", detail: { native: "gone" } }],
       }));
@@ -147,7 +147,7 @@ function readFailed(
     return fail(ctx, task, "run_lost", `The run is gone at ${task.engine}: ${verdict.message}`);
   }
   const wait = Math.max(verdict.retryAfterMs ?? 0, workflow.pollMs, backoffMs(task.readFailures));
-  return changeTask(ctx, task, (fresh) => ({
+  return updateTask(ctx, task, (fresh) => ({
     patch: {
       readFailures: fresh.readFailures + 1,
       failingSince: fresh.failingSince ?? now,
@@ -168,7 +168,7 @@ export function applyState(
   flight: { readonly release?: string; readonly due?: boolean } = {},
 ): Promise<Task> {
   const release = flight.release === undefined ? {} : { release: flight.release };
-  return changeTask(ctx, task, async (fresh) => {
+  return updateTask(ctx, task, async (fresh) => {
     const now = Date.now();
     const stored = await ctx.store.questions(fresh.owner, fresh.taskId);
     const next = reconcile(fresh, stored, state, workflow, now);

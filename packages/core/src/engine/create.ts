@@ -1,12 +1,12 @@
 /** What a task is made of: the call that asks for it, and the row that it becomes. */
 import { hash, randomFillSync, randomUUID } from "node:crypto";
-import type { Question } from "./adapter.js";
-import { WorkflowError } from "./errors.js";
-import { canonicalJson, type JsonObject } from "./json.js";
-import type { Owner } from "./owner.js";
-import type { NewTask } from "./store/task-store.js";
-import type { Generation } from "./task.js";
-import type { Workflow } from "./workflow.js";
+import type { Question } from "../contract/adapter.js";
+import { WorkflowError } from "../contract/errors.js";
+import { canonicalJson, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import type { Generation } from "../contract/task.js";
+import type { Workflow } from "../contract/workflow.js";
+import type { NewTask } from "../store/task-store.js";
 
 /** How long results are kept. */
 export interface Retention {

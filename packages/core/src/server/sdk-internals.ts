@@ -5,8 +5,8 @@
  * ordinary tools in place to be called. A test fails when an SDK release moves what this relies on.
  */
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { WorkflowError } from "../errors.js";
-import type { JsonObject } from "../json.js";
+import { WorkflowError } from "../contract/errors.js";
+import type { JsonObject } from "../contract/json.js";
 
 /** A JSON-RPC request as it came, less the envelope that the SDK lifts into the context. */
 export interface RawRequest {

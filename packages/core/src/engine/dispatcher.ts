@@ -3,15 +3,15 @@
  * the row before and after the engine is called, so a fresh process does what a dead one left, and nothing twice.
  */
 
-import { attend } from "./attend.js";
-import { changeTask } from "./change.js";
-import { isWorkflowError } from "./errors.js";
-import { heldStep } from "./held.js";
-import { idForLog, traced } from "./observe.js";
-import { nothingOwed, type ServedWorkflow, type WorkContext } from "./owed.js";
+import { isWorkflowError } from "../contract/errors.js";
+import type { Task } from "../contract/task.js";
+import { idForLog, traced } from "../observe/observe.js";
+import { stepBefore } from "./before.js";
+import { nothingOwed, type ServedWorkflow, type WorkContext } from "./pending.js";
+import { reconcileRun } from "./reconcile-loop.js";
 import { firstStart, startRun } from "./start.js";
-import type { Task } from "./task.js";
-import { within } from "./within.js";
+import { withTimeout } from "./timeout.js";
+import { updateTask } from "./update.js";
 
 export interface WorkOptions extends Omit<WorkContext, "warned"> {
   readonly served: ReadonlyMap<string, ServedWorkflow>;
@@ -30,7 +30,7 @@ interface Flight {
 }
 
 /** Does owed work, one task at a time per process (single flight) and per database (lease). */
-export class Work {
+export class Dispatcher {
   private readonly flights = new Map<string, Flight>();
   private readonly context: WorkContext;
   private closed = false;
@@ -73,10 +73,10 @@ export class Work {
   async drain(limitMs: number, abort: () => void): Promise<void> {
     this.closed = true;
     const landed = () => Promise.allSettled([...this.flights.values()].map((flight) => flight.done));
-    await within(landed(), limitMs);
+    await withTimeout(landed(), limitMs);
     abort();
     // What has been aborted gives its lease back itself; what ignores even that is left to run out.
-    await within(landed(), 1_000);
+    await withTimeout(landed(), 1_000);
   }
 
   private fly(
@@ -153,15 +153,15 @@ export class Work {
     if (reason === "first") return firstStart(context, leased, served);
     let task = leased;
     if (task.startPhase === "held") {
-      const step = await heldStep(served.workflow, task, context.store);
-      if (step !== undefined) task = await changeTask(context, task, step);
+      const step = await stepBefore(served.workflow, task, context.store);
+      if (step !== undefined) task = await updateTask(context, task, step);
     }
     if (task.startPhase === "owed" || task.startPhase === "attempted") {
       task = await startRun(context, task, served);
     }
-    if (task.startPhase === "bound") task = await attend(context, task, served, reason === "due");
+    if (task.startPhase === "bound") task = await reconcileRun(context, task, served, reason === "due");
     if (!nothingOwed(task) || task.dueAt === null) return task;
-    return changeTask(context, task, (fresh) =>
+    return updateTask(context, task, (fresh) =>
       nothingOwed(fresh) ? { patch: { dueAt: null }, events: [] } : undefined,
     );
   }

@@ -1,9 +1,6 @@
 /** From what an engine says about a run to what changes in its row. Pure: no clock, no store, no engine. */
-import type { Question, RunState } from "./adapter.js";
-import type { TaskChange } from "./change.js";
-import { isJsonObject, type JsonObject } from "./json.js";
-import { outcomeOf } from "./result.js";
-import type { TaskPatch } from "./store/task-store.js";
+import type { Question, RunState } from "../contract/adapter.js";
+import { isJsonObject, type JsonObject } from "../contract/json.js";
 import {
   isTerminal,
   mayBecome,
@@ -11,8 +8,11 @@ import {
   type Task,
   type TaskOutcome,
   type TaskStatus,
-} from "./task.js";
-import type { Workflow } from "./workflow.js";
+} from "../contract/task.js";
+import type { Workflow } from "../contract/workflow.js";
+import type { TaskPatch } from "../store/task-store.js";
+import { outcomeOf } from "./result.js";
+import type { TaskChange } from "./update.js";
 
 /** What one native state changes. */
 export interface Reconciled extends TaskChange {

@@ -1,22 +1,14 @@
 /** The task engine: what can be done with tasks, in no generation's words. */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
-import type { Answer, EventRequest, LogPage, Question } from "./adapter.js";
-import { Census } from "./census.js";
-import { changeTask, type Rows, type TaskChange } from "./change.js";
-import { isWorkflowError, WorkflowError } from "./errors.js";
-import { GuardedAdapter } from "./guard.js";
-import { askHook, BEFORE_PREFIX } from "./held.js";
-import { canonicalJson, isJsonObject, type JsonObject } from "./json.js";
-import { checkLimits, DEFAULT_LIMITS, type LimitedOperation, Limiter, type Limits } from "./limits.js";
-import {
-  type CreateCall,
-  checkTaskId,
-  newTask,
-  type Prepared,
-  type Retention,
-  requestHashOf,
-} from "./new-task.js";
+import type { Answer, EventRequest, LogPage, Question } from "../contract/adapter.js";
+import { isWorkflowError, WorkflowError } from "../contract/errors.js";
+import { canonicalJson, isJsonObject, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import { checkAgainst } from "../contract/schema.js";
+import { isTerminal, type StoredQuestion, type Task } from "../contract/task.js";
+import { checkDuration, type Workflow } from "../contract/workflow.js";
+import { TaskGauges } from "../observe/gauges.js";
 import {
   type AuditEvent,
   audit,
@@ -26,22 +18,30 @@ import {
   noteEnd,
   SILENT,
   traced,
-} from "./observe.js";
-import type { ServedWorkflow } from "./owed.js";
-import type { Owner } from "./owner.js";
-import { PollWatch } from "./poll-watch.js";
+} from "../observe/observe.js";
+import { PollMonitor } from "../observe/poll-monitor.js";
+import type { KnownEvent, ListPosition, NewTask, TaskStore } from "../store/task-store.js";
+import { askHook, BEFORE_PREFIX } from "./before.js";
+import {
+  type CreateCall,
+  checkTaskId,
+  newTask,
+  type Prepared,
+  type Retention,
+  requestHashOf,
+} from "./create.js";
+import { Dispatcher } from "./dispatcher.js";
+import { GuardedAdapter } from "./guard.js";
+import { checkLimits, DEFAULT_LIMITS, type LimitedOperation, Limiter, type Limits } from "./limits.js";
+import type { ServedWorkflow } from "./pending.js";
 import { asOpen, checkAnswers } from "./questions.js";
 import { ending } from "./reconcile.js";
 import { Recovery } from "./recovery.js";
 import { Refresher } from "./refresh.js";
-import { checkAgainst } from "./schema.js";
-import { seal, unseal } from "./signed.js";
-import type { KnownEvent, ListPosition, NewTask, TaskStore } from "./store/task-store.js";
-import { isTerminal, type StoredQuestion, type Task } from "./task.js";
+import { seal, unseal } from "./signed-token.js";
+import { withTimeout } from "./timeout.js";
 import { DEFAULT_TIMING, type Timing } from "./timing.js";
-import { within } from "./within.js";
-import { Work } from "./work.js";
-import { checkDuration, type Workflow } from "./workflow.js";
+import { type Rows, type TaskChange, updateTask } from "./update.js";
 
 export interface TaskEngineOptions {
   readonly workflows: readonly Workflow[];
@@ -72,11 +72,11 @@ export class TaskEngine {
   private readonly store: TaskStore;
   private readonly served: ReadonlyMap<string, ServedWorkflow>;
   private readonly limiter: Limiter;
-  private readonly work: Work;
+  private readonly dispatcher: Dispatcher;
   private readonly refresher: Refresher;
   private readonly recovery: Recovery;
-  private readonly census: Census;
-  private readonly pollWatch: PollWatch;
+  private readonly gauges: TaskGauges;
+  private readonly pollMonitor: PollMonitor;
   private readonly rows: Rows;
   private readonly shutdown = new AbortController();
   private readonly holder = randomUUID();
@@ -111,15 +111,15 @@ export class TaskEngine {
     const { store, timing, log, holder } = this;
     this.rows = { store, log };
     this.limiter = new Limiter(this.limits, store, log);
-    this.work = new Work({ store, served, holder, timing, log });
-    this.refresher = new Refresher(store, this.work, timing);
-    this.pollWatch = new PollWatch(log);
+    this.dispatcher = new Dispatcher({ store, served, holder, timing, log });
+    this.refresher = new Refresher(store, this.dispatcher, timing);
+    this.pollMonitor = new PollMonitor(log);
     const engines = [...new Set([...served.values()].map(({ adapter }) => adapter.engine))];
-    this.census = new Census({ store, engines, log });
+    this.gauges = new TaskGauges({ store, engines, log });
     this.recovery = new Recovery({
       store,
-      census: this.census,
-      work: this.work,
+      gauges: this.gauges,
+      dispatcher: this.dispatcher,
       workflows: [...served.keys()],
       holder,
       timing,
@@ -182,7 +182,7 @@ export class TaskEngine {
         this.audit("task.created", task);
         if (isTerminal(task.status)) noteEnd(this.log, task);
         if (task.startPhase !== "attempted") return this.view(task);
-        const begun = await within(this.work.begin(task), this.timing.startWaitMs);
+        const begun = await withTimeout(this.dispatcher.begin(task), this.timing.startWaitMs);
         return this.view(begun ?? (await this.store.get(task.owner, task.taskId)) ?? task);
       },
     );
@@ -248,7 +248,7 @@ export class TaskEngine {
     return traced("taskferry.get", about(taskId), async () => {
       if (counted !== "uncounted") await this.limiter.take(owner, counted);
       const task = await this.row(owner, taskId);
-      if (counted === "get") this.pollWatch.note(owner, taskId, this.pollMsOf(task));
+      if (counted === "get") this.pollMonitor.note(owner, taskId, this.pollMsOf(task));
       return this.view(await this.refresher.poll(task));
     });
   }
@@ -377,7 +377,7 @@ export class TaskEngine {
     };
     const task = await this.change(owner, taskId, change);
     // Whoever waits hears of the engine's reaction; the acknowledgement does not wait for it.
-    void this.work.nudge(owner.id, taskId);
+    void this.dispatcher.nudge(owner.id, taskId);
     return this.view(task);
   }
 
@@ -416,7 +416,7 @@ export class TaskEngine {
       };
       return { patch, questions: { open: [] }, events: [request, ...end.events] };
     });
-    void this.work.nudge(owner.id, taskId);
+    void this.dispatcher.nudge(owner.id, taskId);
     return this.view(task);
   }
 
@@ -485,8 +485,8 @@ export class TaskEngine {
             const now = Date.now();
             const hinted = (fresh: Task) =>
               isTerminal(fresh.status) ? undefined : { patch: { nextReadAt: now, dueAt: now }, events: [] };
-            await changeTask(this.rows, task, hinted);
-            void this.work.nudge(task.owner, task.taskId);
+            await updateTask(this.rows, task, hinted);
+            void this.dispatcher.nudge(task.owner, task.taskId);
           }
         }
         return concerned;
@@ -541,9 +541,9 @@ export class TaskEngine {
 
   private async closeOnce(): Promise<void> {
     this.recovery.stop();
-    this.census.close();
+    this.gauges.close();
     this.refresher.close();
-    await this.work.drain(this.timing.drainMs, () => this.shutdown.abort());
+    await this.dispatcher.drain(this.timing.drainMs, () => this.shutdown.abort());
     for (const { adapter } of this.served.values()) await adapter.close().catch(() => {});
     await this.store.close();
   }
@@ -584,7 +584,7 @@ export class TaskEngine {
     taskId: string,
     compute: (fresh: Task) => Promise<TaskChange | undefined>,
   ): Promise<Task> {
-    return changeTask(this.rows, await this.row(owner, taskId), compute);
+    return updateTask(this.rows, await this.row(owner, taskId), compute);
   }
 }
 
@@ -621,6 +621,6 @@ async function interruptible(
     onAbort = () => resolve();
     signal?.addEventListener("abort", onAbort, { once: true });
   });
-  await within(Promise.race([woken, aborted]), limitMs);
+  await withTimeout(Promise.race([woken, aborted]), limitMs);
   if (onAbort !== undefined) signal?.removeEventListener("abort", onAbort);
 }

@@ -1,12 +1,12 @@
 /** Questions that come before the work: the `before` hook, asked over the row when the client could not be asked live. */
-import type { Answer } from "./adapter.js";
-import type { TaskChange } from "./change.js";
-import { WorkflowError } from "./errors.js";
-import type { JsonObject } from "./json.js";
+import type { Answer } from "../contract/adapter.js";
+import { WorkflowError } from "../contract/errors.js";
+import type { JsonObject } from "../contract/json.js";
+import { isTerminal, type StoredQuestion, type Task } from "../contract/task.js";
+import type { BeforeVerdict, Workflow } from "../contract/workflow.js";
+import type { TaskStore } from "../store/task-store.js";
 import { ending } from "./reconcile.js";
-import type { TaskStore } from "./store/task-store.js";
-import { isTerminal, type StoredQuestion, type Task } from "./task.js";
-import type { BeforeVerdict, Workflow } from "./workflow.js";
+import type { TaskChange } from "./update.js";
 
 /** Keys of these questions, kept apart from the keys that the engine's questions will have. */
 export const BEFORE_PREFIX = "before.";
@@ -39,7 +39,7 @@ export function beforeAnswers(stored: readonly StoredQuestion[]): Record<string,
 }
 
 /** What changes about a held task when its answers may have come in; `undefined`: still waiting. */
-export async function heldStep(
+export async function stepBefore(
   workflow: Workflow,
   task: Task,
   store: TaskStore,

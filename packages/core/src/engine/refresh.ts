@@ -1,10 +1,11 @@
 /** Single-flight, paced reading of native state: by polls, and for those who wait. */
-import { counters } from "./observe.js";
-import type { TaskStore } from "./store/task-store.js";
-import { isTerminal, type Task } from "./task.js";
+
+import { isTerminal, type Task } from "../contract/task.js";
+import { counters } from "../observe/observe.js";
+import type { TaskStore } from "../store/task-store.js";
+import type { Dispatcher } from "./dispatcher.js";
+import { withTimeout } from "./timeout.js";
 import type { Timing } from "./timing.js";
-import { within } from "./within.js";
-import type { Work } from "./work.js";
 
 /** Keeps rows as fresh as somebody wants them, and no fresher. */
 export class Refresher {
@@ -13,7 +14,7 @@ export class Refresher {
 
   constructor(
     private readonly store: TaskStore,
-    private readonly work: Work,
+    private readonly dispatcher: Dispatcher,
     private readonly timing: Timing,
   ) {}
 
@@ -25,11 +26,11 @@ export class Refresher {
   async poll(task: Task): Promise<Task> {
     const { owner, taskId } = task;
     const due = !isTerminal(task.status) && task.nextReadAt <= Date.now();
-    const answer = !due ? "row" : this.work.isStuck(owner, taskId, 0) ? "joined" : "read";
+    const answer = !due ? "row" : this.dispatcher.isStuck(owner, taskId, 0) ? "joined" : "read";
     counters.polls.add(1, { answer });
     if (!due) return task;
-    if (!this.work.isStuck(owner, taskId, this.timing.readWaitMs)) {
-      await within(this.work.run(owner, taskId), this.timing.readWaitMs);
+    if (!this.dispatcher.isStuck(owner, taskId, this.timing.readWaitMs)) {
+      await withTimeout(this.dispatcher.run(owner, taskId), this.timing.readWaitMs);
     }
     return (await this.store.get(owner, taskId)) ?? task;
   }
@@ -73,7 +74,7 @@ export class Refresher {
       let task = await this.store.get(owner, taskId);
       if (task === undefined || isTerminal(task.status)) return;
       if (task.nextReadAt <= Date.now()) {
-        await this.work.run(owner, taskId);
+        await this.dispatcher.run(owner, taskId);
         task = await this.store.get(owner, taskId);
         if (task === undefined || isTerminal(task.status)) return;
       }

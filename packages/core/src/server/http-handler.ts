@@ -12,17 +12,17 @@ import {
   OAuthErrorCode,
   type ServerNotifier,
 } from "@modelcontextprotocol/server";
-import type { TaskEngine } from "../engine.js";
-import { isJsonObject, type JsonObject } from "../json.js";
-import type { Owner } from "../owner.js";
-import { within } from "../within.js";
-import { readBody } from "./body.js";
+import { isJsonObject, type JsonObject } from "../contract/json.js";
+import type { Owner } from "../contract/owner.js";
+import type { TaskEngine } from "../engine/engine.js";
+import { withTimeout } from "../engine/timeout.js";
+import type { ServeHttpOptions } from "./http-options.js";
 import { listenedTaskIds } from "./listen.js";
 import { listenOverHttp } from "./listen-http.js";
 import { makeServer } from "./make-server.js";
 import { type OwnerPolicy, ownerOf, ownerResolver } from "./owner.js";
 import { Polls } from "./polls.js";
-import type { ServeHttpOptions } from "./serve-http.js";
+import { readBody } from "./read-body.js";
 import { errorResponse, Sessions } from "./sessions.js";
 
 /** Who sends a request, as far as HTTP tells. */
@@ -33,7 +33,7 @@ interface Sender {
 }
 
 /** One server's answer to every HTTP request on its MCP path. */
-export class HttpFace {
+export class HttpHandler {
   private readonly addresses = new WeakMap<Request, string>();
   private readonly policy: OwnerPolicy;
   private readonly resolveOwner: ReturnType<typeof ownerResolver>;
@@ -111,7 +111,7 @@ export class HttpFace {
   /** @param farewellMs how long calls that wait have to be answered with a handle, before their streams are ended */
   async close(farewellMs: number): Promise<void> {
     this.closing.abort();
-    await within(Promise.all(this.open), farewellMs);
+    await withTimeout(Promise.all(this.open), farewellMs);
     await this.sessions.close();
     await this.entry.close();
   }
