@@ -27,7 +27,8 @@ export type RunStatus =
   | "unknown"
   /**
    * Nothing new, or a native word that this adapter does not know: core keeps the last status and logs
-   * the `native` word once. Never turn an unknown word into "completed".
+   * the `native` word once. Never turn an unknown word into "completed". Where the run has ended in a word that is not
+   * known, say so with `hasEnded`.
    */
   | "unchanged";
 
@@ -95,8 +96,17 @@ export interface RunState {
   readonly questions?: readonly Question[];
   /** With `completed`: what the workflow returned. */
   readonly output?: RunOutput;
-  /** With `completed`: how the workflow failed. With `failed` or `unknown`: what is known about the loss. */
+  /**
+   * With `completed`: how the workflow failed. With `failed` or `unknown`: what is known about the loss. With
+   * `cancelled`: who or what cancelled it (somebody at the engine, a newer run, a time limit), and the links and values
+   * that a failure would have had. Told in one line in `statusMessage`, whole in the result.
+   */
   readonly failure?: RunFailure;
+  /**
+   * With `unchanged`: the engine says that the run has ended, in a word that this adapter does not know. Core reads for
+   * `Timing.unknownWordMs` more, in case the word is one on the way to another, then ends the task as `unknown` with it.
+   */
+  readonly hasEnded?: boolean;
   /**
    * Which attempt of the run this state is about, for engines that revive a finished run under the same id
    * (a redrive, a re-run). Core stores the first one it hears and hands it back in `ReadRequest.attempt`; read that
@@ -209,6 +219,13 @@ export interface ErrorVerdict {
   readonly retryAfterMs?: number;
 }
 
+/** A request to wait for news of one run. */
+export interface WatchRequest extends CallContext {
+  readonly key: string;
+  /** The last `native` word that core knows; absent before the first read. */
+  readonly native?: string;
+}
+
 /** A workflow engine, as Taskferry sees it. */
 export interface WorkflowAdapter {
   /** The engine's name in rows, logs and metrics, e.g. `"aws-step-functions"`. Claims are unique per name. */
@@ -233,6 +250,14 @@ export interface WorkflowAdapter {
    */
   readonly appearsWithinMs?: number;
 
+  /**
+   * How soon after `start` the first read pays off while somebody waits for the run, in milliseconds. The reads that
+   * follow grow geometrically from it up to the workflow's `pollMs`, so a run costs about
+   * log2(duration / `firstReadMs`) reads more. Choose it by the shortest run worth hearing at once and by the quota.
+   * @default 100
+   */
+  readonly firstReadMs?: number;
+
   /** Where a human can look for a run whose start left no trace here: a console page. Shown with "start outcome unknown". */
   readonly consoleUrl?: string;
 
@@ -241,6 +266,22 @@ export interface WorkflowAdapter {
 
   /** Reads one run. Cheap, repeatable, without side effects. */
   read(ref: RunRef, request: ReadRequest): Promise<RunState>;
+
+  /**
+   * Resolves when a read may tell something new: the run has ended, asks a question, or has moved on from
+   * `request.native`. At once where that is already so. A hint that saves the wait for the next read: core reads then,
+   * and watches again while the run goes on and somebody waits for it. Rejects when this process
+   * cannot hear of the run (core then polls), or when `request.signal` is aborted. A watch that is lost costs latency only; it must keep no process alive.
+   */
+  watch?(ref: RunRef, request: WatchRequest): Promise<void>;
+
+  /**
+   * Whether a run that was seen before and now reads as `gone` is surely gone: its parent (the repository, the state
+   * machine) can be read with the same credentials, so that nobody has merely lost access. `false`, or an error: it
+   * cannot be told, and the task goes on, saying so. Asked before a task that was not found for `Timing.lostAfterMs`
+   * ends as lost. Absent: the time alone decides.
+   */
+  isSurelyGone?(ref: RunRef, request: CallContext): Promise<boolean>;
 
   /**
    * Asks the engine to stop the run. Resolving means that the engine took the request, not that the run
