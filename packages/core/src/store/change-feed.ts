@@ -1,5 +1,5 @@
 /** Tells which tasks have changed, whoever changed them: every visible change has left an event in the log. */
-import type { Access } from "./access.js";
+import type { StoreContext } from "./store-context.js";
 import { decodeText } from "./text.js";
 
 type Listener = (owner: string, taskId: string) => void;
@@ -23,11 +23,11 @@ export class ChangeFeed {
   private reading = false;
   private again = false;
 
-  constructor(private readonly access: Access) {}
+  constructor(private readonly context: StoreContext) {}
 
   /** @returns ends the listening. @throws WorkflowError `closed` */
   listen(listener: Listener): () => void {
-    this.access.refuseClosed();
+    this.context.refuseClosed();
     // One entry per call, so that the same function may listen twice.
     const entry: Listener = (owner, taskId) => listener(owner, taskId);
     this.listeners.add(entry);
@@ -58,7 +58,7 @@ export class ChangeFeed {
   private start(): void {
     this.last = undefined;
     this.missing.clear();
-    this.unwatch = this.access.db.watch(() => void this.read());
+    this.unwatch = this.context.db.watch(() => void this.read());
     void this.read();
   }
 
@@ -89,11 +89,11 @@ export class ChangeFeed {
   }
 
   private async catchUp(): Promise<void> {
-    const { build, db } = this.access;
+    const { build, db } = this.context;
     const seqs = build.selectFrom("events").select(["seq", "owner", "taskId"]);
     let last = this.last ?? (await this.beginning());
     for (;;) {
-      const rows = await this.access.all(seqs.where("seq", ">", last).orderBy("seq").limit(PAGE).compile());
+      const rows = await this.context.all(seqs.where("seq", ">", last).orderBy("seq").limit(PAGE).compile());
       for (const row of rows) {
         if (db.commitsOutOfOrder) this.miss(last, row.seq);
         last = row.seq;
@@ -104,7 +104,7 @@ export class ChangeFeed {
     }
     if (this.missing.size === 0) return;
     const numbers = [...this.missing.keys()];
-    for (const row of await this.access.all(seqs.where("seq", "in", numbers).compile())) {
+    for (const row of await this.context.all(seqs.where("seq", "in", numbers).compile())) {
       this.missing.delete(row.seq);
       this.tell(decodeText(row.owner), decodeText(row.taskId));
     }
@@ -114,9 +114,9 @@ export class ChangeFeed {
 
   /** Where commits may overtake each other, some are told in vain rather than one not at all. */
   private async beginning(): Promise<number> {
-    const { build, db } = this.access;
+    const { build, db } = this.context;
     const query = build.selectFrom("events").select("seq").orderBy("seq", "desc").limit(1);
-    const last = (await this.access.first(query.compile()))?.seq ?? 0;
+    const last = (await this.context.first(query.compile()))?.seq ?? 0;
     return db.commitsOutOfOrder ? Math.max(0, last - LATE_EVENTS) : last;
   }
 

@@ -1,8 +1,8 @@
 /** The append-only event log. Names as they are stored, but for {@link toEvent}. */
 import type { CompiledQuery } from "kysely";
+import type { Executor } from "./database.js";
 import type { QueryBuilder } from "./query-builder.js";
-import type { EventRow } from "./schema.js";
-import type { Executor } from "./statements.js";
+import type { EventRow } from "./tables.js";
 import type { StoredEvent, TaskEvent } from "./task-store.js";
 import { decodeText } from "./text.js";
 

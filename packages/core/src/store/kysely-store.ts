@@ -2,17 +2,16 @@
 import type { CompiledQuery } from "kysely";
 import { WorkflowError } from "../contract/errors.js";
 import { isTerminal, mayBecome, type StoredQuestion, type Task } from "../contract/task.js";
-import { Access, ofTask } from "./access.js";
 import { ChangeFeed } from "./change-feed.js";
+import type { Database, Executor } from "./database.js";
 import { toEvent } from "./event-log.js";
 import { countByStatus, owedCancels } from "./gauges.js";
 import { Leases } from "./leases.js";
 import type { QueryBuilder } from "./query-builder.js";
 import { questionWrites } from "./question-writes.js";
 import { bury, sweep } from "./removal.js";
-import { RowWrites } from "./row-writes.js";
-import { type TaskRow, toColumns, toQuestion, toTask } from "./schema.js";
-import type { Database, Executor } from "./statements.js";
+import { ofTask, StoreContext } from "./store-context.js";
+import { toQuestion } from "./tables.js";
 import type {
   InsertOptions,
   KnownEvent,
@@ -26,6 +25,8 @@ import type {
   Tombstone,
   UpdateOptions,
 } from "./task-store.js";
+import { type TaskRow, toColumns, toTask } from "./task-table.js";
+import { TaskWrites } from "./task-writes.js";
 import { encodeText } from "./text.js";
 
 /** Fields whose change somebody may be waiting for. */
@@ -46,18 +47,18 @@ const PACING: ReadonlySet<string> = new Set([
 ]);
 
 export class KyselyTaskStore implements TaskStore {
-  private readonly access: Access;
+  private readonly context: StoreContext;
   private readonly feed: ChangeFeed;
   private readonly leases: Leases;
-  private readonly writes: RowWrites;
+  private readonly writes: TaskWrites;
   /** Compiled once: polling is the hot path, and Kysely's builder costs more than the query itself. */
   private getQuery: CompiledQuery<TaskRow> | undefined;
 
   constructor(db: Database, builder: () => QueryBuilder) {
-    this.access = new Access(db, builder);
-    this.feed = new ChangeFeed(this.access);
-    this.leases = new Leases(this.access);
-    this.writes = new RowWrites(builder);
+    this.context = new StoreContext(db, builder);
+    this.feed = new ChangeFeed(this.context);
+    this.leases = new Leases(this.context);
+    this.writes = new TaskWrites(builder);
   }
 
   async insert(task: NewTask, events: readonly TaskEvent[], options: InsertOptions = {}): Promise<Task> {
@@ -65,11 +66,11 @@ export class KyselyTaskStore implements TaskStore {
     const held = { leaseHolder: lease?.holder ?? null, leaseUntil: lease?.until ?? null };
     const row = toColumns({ ...task, ...held, version: 1 }) as TaskRow;
     try {
-      await this.access.write(async (tx) => {
+      await this.context.write(async (tx) => {
         if (atMost !== undefined) await this.refuseBeyond(tx, row.owner, atMost);
         await tx.run(this.writes.insert(row));
         await tx.run(this.writes.clearTombstone(row.owner, row.taskId));
-        await this.access.log.append(tx, row.owner, row.taskId, events, task.createdAt);
+        await this.context.log.append(tx, row.owner, row.taskId, events, task.createdAt);
       });
     } catch (error) {
       throw await this.whyNotInserted(error, task);
@@ -81,7 +82,7 @@ export class KyselyTaskStore implements TaskStore {
   async get(owner: string, taskId: string): Promise<Task | undefined> {
     const parameters = [encodeText(owner), encodeText(taskId)];
     this.getQuery ??= ofTask(this.build.selectFrom("tasks").selectAll(), "", "").compile();
-    const row = await this.access.first<TaskRow>({ ...this.getQuery, parameters });
+    const row = await this.context.first<TaskRow>({ ...this.getQuery, parameters });
     return row === undefined ? undefined : toTask(row);
   }
 
@@ -109,20 +110,20 @@ export class KyselyTaskStore implements TaskStore {
         .where((eb) => eb.or([eb("createdAt", "<", createdAt), eb("taskId", ">", taskId)]));
     }
     query = query.orderBy("createdAt", "desc").orderBy("taskId").limit(limit);
-    return (await this.access.all(query.compile())).map(toTask);
+    return (await this.context.all(query.compile())).map(toTask);
   }
 
   async countActive(owner: string, upTo: number): Promise<number> {
-    const counted = await this.access.first(this.activeQuery(encodeText(owner), upTo));
+    const counted = await this.context.first(this.activeQuery(encodeText(owner), upTo));
     return Number(counted?.count ?? 0);
   }
 
   countByStatus(): ReturnType<TaskStore["countByStatus"]> {
-    return countByStatus(this.access);
+    return countByStatus(this.context);
   }
 
   owedCancels(): ReturnType<TaskStore["owedCancels"]> {
-    return owedCancels(this.access);
+    return owedCancels(this.context);
   }
 
   async update(task: Task, patch: TaskPatch, options: UpdateOptions = {}): Promise<Task> {
@@ -135,7 +136,7 @@ export class KyselyTaskStore implements TaskStore {
     const changes = toColumns({ ...patch, version: task.version + 1, ...(visible && { updatedAt: now }) });
     // Pacing may be lost in a power cut: then the engine is read once more than needed.
     const durable = told.length > 0 || Object.keys(patch).some((field) => !PACING.has(field));
-    const row = await this.access
+    const row = await this.context
       .write(async (tx) => {
         const updated = await tx.first(this.writes.update(key, changes, options.release));
         if (updated === undefined) {
@@ -155,7 +156,7 @@ export class KyselyTaskStore implements TaskStore {
           ))
             await tx.run(query);
         }
-        await this.access.log.append(tx, key.owner, key.taskId, told, now);
+        await this.context.log.append(tx, key.owner, key.taskId, told, now);
         return updated;
       }, durable)
       .catch((error: unknown) => {
@@ -166,7 +167,7 @@ export class KyselyTaskStore implements TaskStore {
   }
 
   async questions(owner: string, taskId: string): Promise<readonly StoredQuestion[]> {
-    return (await this.access.all(this.questionsQuery(encodeText(owner), encodeText(taskId)))).map(
+    return (await this.context.all(this.questionsQuery(encodeText(owner), encodeText(taskId)))).map(
       toQuestion,
     );
   }
@@ -181,7 +182,7 @@ export class KyselyTaskStore implements TaskStore {
       .select(["owner", "taskId"])
       .where("engine", "=", engine)
       .where("claim", "=", encodeText(claim));
-    const holder = await this.access.first(query.compile());
+    const holder = await this.context.first(query.compile());
     if (holder === undefined) return false;
     return holder.owner !== encodeText(except.owner) || holder.taskId !== encodeText(except.taskId);
   }
@@ -220,7 +221,7 @@ export class KyselyTaskStore implements TaskStore {
       .selectAll()
       .where("engine", "=", engine)
       .where("runRef", "=", ref);
-    return (await this.access.all(query.compile())).map(toTask);
+    return (await this.context.all(query.compile())).map(toTask);
   }
 
   async remove(
@@ -231,7 +232,7 @@ export class KyselyTaskStore implements TaskStore {
     event: TaskEvent,
   ): Promise<boolean> {
     const task = { owner: encodeText(owner), taskId: encodeText(taskId) };
-    const removed = await this.access.write((tx) => bury(this.access, tx, task, tombstone, now, event));
+    const removed = await this.context.write((tx) => bury(this.context, tx, task, tombstone, now, event));
     if (removed) this.feed.tell(owner, taskId);
     return removed;
   }
@@ -239,13 +240,13 @@ export class KyselyTaskStore implements TaskStore {
   async tombstone(owner: string, taskId: string): Promise<Tombstone | undefined> {
     const stones = this.build.selectFrom("tombstones").select("reason");
     const query = ofTask(stones, encodeText(owner), encodeText(taskId));
-    return (await this.access.first(query.compile()))?.reason as Tombstone | undefined;
+    return (await this.context.first(query.compile()))?.reason as Tombstone | undefined;
   }
 
   async sweep(
     options: Parameters<TaskStore["sweep"]>[0],
   ): Promise<{ tasks: number; tombstones: number; events: number }> {
-    const swept = await sweep(this.access, options);
+    const swept = await sweep(this.context, options);
     for (const { owner, taskId } of swept.tasks) this.feed.tell(owner, taskId);
     return { ...swept, tasks: swept.tasks.length };
   }
@@ -260,12 +261,12 @@ export class KyselyTaskStore implements TaskStore {
     let query = this.build.selectFrom("events").selectAll().where("seq", ">", after);
     if (owner !== undefined) query = query.where("owner", "=", encodeText(owner));
     if (taskId !== undefined) query = query.where("taskId", "=", encodeText(taskId));
-    return (await this.access.all(query.orderBy("seq").limit(limit).compile())).map(toEvent);
+    return (await this.context.all(query.orderBy("seq").limit(limit).compile())).map(toEvent);
   }
 
   async record(owner: string, taskId: string, events: readonly TaskEvent[], now: number): Promise<void> {
     const [storedOwner, storedId] = [encodeText(owner), encodeText(taskId)];
-    await this.access.write((tx) => this.access.log.append(tx, storedOwner, storedId, events, now));
+    await this.context.write((tx) => this.context.log.append(tx, storedOwner, storedId, events, now));
   }
 
   onChange(listener: (owner: string, taskId: string) => void): () => void {
@@ -273,18 +274,18 @@ export class KyselyTaskStore implements TaskStore {
   }
 
   async secret(): Promise<Uint8Array> {
-    const secret = await this.access.meta("secret");
+    const secret = await this.context.meta("secret");
     if (secret === undefined) throw new WorkflowError("store_unavailable", "The store lost its secret");
     return Buffer.from(secret, "hex");
   }
 
   close(): Promise<void> {
     this.feed.close();
-    return this.access.close();
+    return this.context.close();
   }
 
   private async refuseBeyond(tx: Executor, owner: string, atMost: number): Promise<void> {
-    await this.access.db.alone(tx, owner);
+    await this.context.db.alone(tx, owner);
     const counted = await tx.first(this.activeQuery(owner, atMost));
     if (Number(counted?.count ?? 0) < atMost) return;
     throw new WorkflowError("limit_exceeded", `The owner has ${atMost} tasks already`, { retryable: true });
@@ -310,7 +311,7 @@ export class KyselyTaskStore implements TaskStore {
   }
 
   private get build(): QueryBuilder {
-    return this.access.build;
+    return this.context.build;
   }
 
   private tasksOf(owner: string) {
@@ -324,12 +325,12 @@ export class KyselyTaskStore implements TaskStore {
   }
 
   private async first(query: CompiledQuery<TaskRow>): Promise<Task | undefined> {
-    const row = await this.access.first(query);
+    const row = await this.context.first(query);
     return row === undefined ? undefined : toTask(row);
   }
 
   private async whyNotInserted(error: unknown, task: NewTask): Promise<unknown> {
-    const violated = this.access.db.violated(error);
+    const violated = this.context.db.violated(error);
     if (violated === "pk") return new WorkflowError("task_exists", `Task ID already exists: ${task.taskId}`);
     if (violated === "claim") return claimed(task.claim);
     if (violated !== "idempotency" || task.idempotencyKey === null) return error;
@@ -340,7 +341,7 @@ export class KyselyTaskStore implements TaskStore {
   }
 
   private whyNotUpdated(error: unknown, patch: TaskPatch): unknown {
-    const violated = this.access.db.violated(error);
+    const violated = this.context.db.violated(error);
     if (violated === "claim") return claimed(patch.claim);
     // The row says so, whatever the caller believes to have read.
     if (violated === "ended")

@@ -1,8 +1,8 @@
 /** Leases on tasks and on open questions: who works, among all processes on the database. */
 import type { Task } from "../contract/task.js";
-import { type Access, ofTask } from "./access.js";
-import { type TaskRow, toTask } from "./schema.js";
+import { ofTask, type StoreContext } from "./store-context.js";
 import type { LeaseRequest } from "./task-store.js";
+import { type TaskRow, toTask } from "./task-table.js";
 import { encodeText } from "./text.js";
 
 /** A lease that is lost in a power cut was held by a process that is gone with it: none of these waits for the disk. */
@@ -11,7 +11,7 @@ const DURABLE = false;
 const MOST_AT_ONCE = 100;
 
 export class Leases {
-  constructor(private readonly access: Access) {}
+  constructor(private readonly context: StoreContext) {}
 
   async take(owner: string, taskId: string, { holder, now, until }: LeaseRequest): Promise<Task | undefined> {
     const query = this.task(owner, taskId, { leaseHolder: holder, leaseUntil: until })
@@ -19,7 +19,7 @@ export class Leases {
         eb.or([eb("leaseHolder", "is", null), eb("leaseHolder", "=", holder), eb("leaseUntil", "<=", now)]),
       )
       .returningAll();
-    const row = await this.access.write((tx) => tx.first(query.compile()), DURABLE);
+    const row = await this.context.write((tx) => tx.first(query.compile()), DURABLE);
     return row === undefined ? undefined : toTask(row as TaskRow);
   }
 
@@ -31,7 +31,7 @@ export class Leases {
     // Nothing due is the usual case: it must not take the write lock.
     const workflows = await this.workflowsWithDue([...new Set(request.workflows)], now);
     if (workflows.length === 0) return [];
-    return this.access.write(async (tx) => {
+    return this.context.write(async (tx) => {
       const seen: { workflow: string; dueAt: number | null }[] = [];
       for (const workflow of workflows)
         seen.push(...(await tx.all(this.oldestDue(workflow, now, limit).compile())));
@@ -43,10 +43,12 @@ export class Leases {
       for (const [workflow, share] of shares) {
         // Locks no more than are taken: others pass over those, and take the next.
         const own = this.oldestDue(workflow, now, share);
-        const rows = await tx.all((this.access.db.skipLocked ? own.forUpdate().skipLocked() : own).compile());
+        const rows = await tx.all(
+          (this.context.db.skipLocked ? own.forUpdate().skipLocked() : own).compile(),
+        );
         for (const { owner, taskId } of rows) {
           const query = ofTask(
-            this.access.build.updateTable("tasks").set({ leaseHolder: holder, leaseUntil: until }),
+            this.context.build.updateTable("tasks").set({ leaseHolder: holder, leaseUntil: until }),
             owner,
             taskId,
           );
@@ -60,23 +62,23 @@ export class Leases {
 
   async renew(owner: string, taskId: string, { holder, until }: LeaseRequest): Promise<boolean> {
     const query = this.task(owner, taskId, { leaseUntil: until }).where("leaseHolder", "=", holder);
-    return (await this.access.write((tx) => tx.run(query.compile()), DURABLE)) > 0;
+    return (await this.context.write((tx) => tx.run(query.compile()), DURABLE)) > 0;
   }
 
   async release(owner: string, taskId: string, holder: string): Promise<void> {
     const free = { leaseHolder: null, leaseUntil: null };
     const query = this.task(owner, taskId, free).where("leaseHolder", "=", holder);
-    await this.access.write((tx) => tx.run(query.compile()), DURABLE);
+    await this.context.write((tx) => tx.run(query.compile()), DURABLE);
   }
 
   async nextDue(workflows: readonly string[]): Promise<number | undefined> {
-    const due = this.access.build.selectFrom("tasks").select("dueAt").where("dueAt", "is not", null);
+    const due = this.context.build.selectFrom("tasks").select("dueAt").where("dueAt", "is not", null);
     // Also without workflows: whether the database answers is what a health check wants to know.
-    if (workflows.length === 0) await this.access.first(due.limit(1).compile());
+    if (workflows.length === 0) await this.context.first(due.limit(1).compile());
     let next: number | undefined;
     for (const workflow of workflows) {
       const query = due.where("workflow", "=", workflow).orderBy("dueAt").limit(1);
-      const dueAt = (await this.access.first(query.compile()))?.dueAt ?? undefined;
+      const dueAt = (await this.context.first(query.compile()))?.dueAt ?? undefined;
       if (dueAt !== undefined) next = Math.min(next ?? dueAt, dueAt);
     }
     return next;
@@ -93,12 +95,12 @@ export class Leases {
       .where((eb) =>
         eb.or([eb("askHolder", "is", null), eb("askHolder", "=", holder), eb("askUntil", "<=", now)]),
       );
-    return (await this.access.write((tx) => tx.run(query.compile()), DURABLE)) > 0;
+    return (await this.context.write((tx) => tx.run(query.compile()), DURABLE)) > 0;
   }
 
   async releaseQuestion(owner: string, taskId: string, key: string, holder: string): Promise<void> {
     const query = this.question(owner, taskId, key, { askHolder: null, askUntil: null });
-    await this.access.write((tx) => tx.run(query.where("askHolder", "=", holder).compile()), DURABLE);
+    await this.context.write((tx) => tx.run(query.where("askHolder", "=", holder).compile()), DURABLE);
   }
 
   /**
@@ -106,7 +108,7 @@ export class Leases {
    * to come across a due row soon and walks through all tasks.
    */
   private oldestDue(workflow: string, now: number, limit: number) {
-    return this.access.build
+    return this.context.build
       .selectFrom("tasks")
       .select(["owner", "taskId", "workflow", "dueAt"])
       .where("workflow", "=", workflow)
@@ -122,11 +124,11 @@ export class Leases {
       const [first, ...others] = workflows
         .slice(at, at + MOST_AT_ONCE)
         .map((name) =>
-          this.access.build.selectFrom(this.oldestDue(name, now, 1).as("due")).select("workflow"),
+          this.context.build.selectFrom(this.oldestDue(name, now, 1).as("due")).select("workflow"),
         );
       if (first === undefined) break;
       const query = others.reduce((all, each) => all.unionAll(each), first);
-      for (const { workflow } of await this.access.all(query.compile())) found.push(workflow);
+      for (const { workflow } of await this.context.all(query.compile())) found.push(workflow);
     }
     return found;
   }
@@ -136,7 +138,7 @@ export class Leases {
     taskId: string,
     values: { readonly leaseHolder?: string | null; readonly leaseUntil: number | null },
   ) {
-    const query = this.access.build.updateTable("tasks").set(values);
+    const query = this.context.build.updateTable("tasks").set(values);
     return ofTask(query, encodeText(owner), encodeText(taskId));
   }
 
@@ -146,7 +148,7 @@ export class Leases {
     key: string,
     values: { readonly askHolder: string | null; readonly askUntil: number | null },
   ) {
-    const query = this.access.build.updateTable("questions").set(values);
+    const query = this.context.build.updateTable("questions").set(values);
     return ofTask(query, encodeText(owner), encodeText(taskId)).where("key", "=", encodeText(key));
   }
 }

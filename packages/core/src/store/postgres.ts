@@ -2,6 +2,7 @@
 import type { CompiledQuery, Kysely } from "kysely";
 import pg from "pg";
 import { isWorkflowError, WorkflowError } from "../contract/errors.js";
+import type { Database, Executor, Violation } from "./database.js";
 import { KyselyTaskStore } from "./kysely-store.js";
 import {
   checkVersion,
@@ -12,7 +13,6 @@ import {
   newSecret,
 } from "./migrations.js";
 import { queryBuilder, rawQuery } from "./query-builder.js";
-import type { Database, Executor, Violation } from "./statements.js";
 import type { TaskStore } from "./task-store.js";
 
 export interface PostgresStoreOptions {

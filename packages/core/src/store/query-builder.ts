@@ -4,7 +4,7 @@
  */
 import { createRequire } from "node:module";
 import type * as KyselyModule from "kysely";
-import type { Tables } from "./schema.js";
+import type { Tables } from "./tables.js";
 
 /** Makes queries of a dialect; never executes. */
 export type QueryBuilder = KyselyModule.Kysely<Tables>;

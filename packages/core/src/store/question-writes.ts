@@ -2,7 +2,7 @@
 import type { CompiledQuery } from "kysely";
 import type { QuestionState } from "../contract/task.js";
 import type { QueryBuilder } from "./query-builder.js";
-import type { QuestionRow } from "./schema.js";
+import type { QuestionRow } from "./tables.js";
 import type { QuestionChanges } from "./task-store.js";
 import { decodeText, encodeText } from "./text.js";
 

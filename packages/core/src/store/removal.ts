@@ -1,6 +1,7 @@
 /** How tasks leave the database: one by one, or because their time has come. */
-import { type Access, ofTask } from "./access.js";
-import type { Executor } from "./statements.js";
+
+import type { Executor } from "./database.js";
+import { ofTask, type StoreContext } from "./store-context.js";
 import type { TaskEvent, TaskStore, Tombstone } from "./task-store.js";
 import { decodeText } from "./text.js";
 
@@ -15,7 +16,7 @@ export interface Swept {
 
 /** Deletes a task with its questions and leaves a tombstone. Names as they are stored. @returns whether it was there */
 export async function bury(
-  { build, log }: Access,
+  { build, log }: StoreContext,
   tx: Executor,
   task: { readonly owner: string; readonly taskId: string },
   reason: Tombstone,
@@ -34,9 +35,9 @@ export async function bury(
   return true;
 }
 
-export function sweep(access: Access, options: SweepOptions): Promise<Swept> {
+export function sweep(context: StoreContext, options: SweepOptions): Promise<Swept> {
   const { now, limit, tombstonesBefore, eventsBefore } = options;
-  const { build, db, log } = access;
+  const { build, db, log } = context;
   let expired = build
     .selectFrom("tasks")
     .select(["owner", "taskId"])
@@ -45,10 +46,10 @@ export function sweep(access: Access, options: SweepOptions): Promise<Swept> {
     .orderBy("expiresAt")
     .limit(limit);
   if (db.skipLocked) expired = expired.forUpdate().skipLocked();
-  return access.write(async (tx) => {
+  return context.write(async (tx) => {
     const tasks: { owner: string; taskId: string }[] = [];
     for (const task of await tx.all(expired.compile())) {
-      if (!(await bury(access, tx, task, "expired", now, { type: "task.expired" }))) continue;
+      if (!(await bury(context, tx, task, "expired", now, { type: "task.expired" }))) continue;
       tasks.push({ owner: decodeText(task.owner), taskId: decodeText(task.taskId) });
     }
     const old = build.deleteFrom("tombstones").where("at", "<", tombstonesBefore);

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import BetterSqlite3 from "better-sqlite3";
 import type { CompiledQuery } from "kysely";
 import { WorkflowError } from "../contract/errors.js";
+import type { Database, Executor, Violation } from "./database.js";
 import { KyselyTaskStore } from "./kysely-store.js";
 import {
   checkVersion,
@@ -14,7 +15,6 @@ import {
   newSecret,
 } from "./migrations.js";
 import { queryBuilder } from "./query-builder.js";
-import type { Database, Executor, Violation } from "./statements.js";
 import type { TaskStore } from "./task-store.js";
 
 export interface SqliteStoreOptions {
@@ -147,7 +147,10 @@ interface Writers {
  */
 const writersByFile = new Map<string, Writers>();
 
-/** Rows come as arrays: the driver takes twice as long to give a task's many columns their names. */
+/**
+ * A statement that SQLite has parsed and planned: most of the cost of a small one, so each is kept for the next time.
+ * Rows come as arrays: the driver takes twice as long to give a task's many columns their names.
+ */
 interface Prepared {
   readonly statement: BetterSqlite3.Statement;
   readonly columns: readonly string[];

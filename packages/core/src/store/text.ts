@@ -23,3 +23,12 @@ export function decodeText(stored: string): string {
     text += String.fromCharCode(Number.parseInt(stored.slice(i, i + 4), 16));
   return text;
 }
+
+export function decodeOrNull(text: string | null): string | null {
+  return text === null ? null : decodeText(text);
+}
+
+/** A JSON column. */
+export function parseOrNull<T>(text: string | null): T | null {
+  return text === null ? null : (JSON.parse(text) as T);
+}

@@ -1,12 +1,12 @@
 /** What the parts of the store share: queries of the dialect, and a database that is not asked once it is closed. */
 import type { CompiledQuery } from "kysely";
 import { isWorkflowError, WorkflowError } from "../contract/errors.js";
+import type { Database, Executor } from "./database.js";
 import { EventLog } from "./event-log.js";
 import type { QueryBuilder } from "./query-builder.js";
-import type { Database, Executor } from "./statements.js";
 
-/** A database whose errors speak Taskferry's words. */
-export class Access {
+/** A database whose errors speak Taskferry's words, with the event log that every write appends to. */
+export class StoreContext {
   readonly log: EventLog;
   private closing: Promise<void> | undefined;
 

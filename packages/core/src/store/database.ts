@@ -1,4 +1,4 @@
-/** How the store talks to a database: compiled Kysely queries. */
+/** What runs the store's statements: `sqlite.ts` or `postgres.ts`. They are given compiled by Kysely, never as text. */
 import type { CompiledQuery } from "kysely";
 
 /** Runs compiled queries. */

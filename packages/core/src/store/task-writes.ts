@@ -1,10 +1,11 @@
-/** The two writes that every task goes through, compiled once for each set of columns. */
+/** The writes that every task goes through, compiled once for each set of columns. */
 import type { CompiledQuery, ExpressionBuilder } from "kysely";
 import type { QueryBuilder } from "./query-builder.js";
-import type { Tables, TaskRow } from "./schema.js";
+import type { Tables } from "./tables.js";
+import type { TaskRow } from "./task-table.js";
 
 /** Kysely's builder costs more than running what it makes. */
-export class RowWrites {
+export class TaskWrites {
   private readonly shapes = new Map<string, CompiledQuery>();
 
   constructor(private readonly build: () => QueryBuilder) {}
